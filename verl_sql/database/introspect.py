@@ -17,6 +17,8 @@ _TYPE_NAMES = {
 }
 _AFFINITIES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"), ("BLOB", "NULL"))
 _REAL_AFFINITIES = (("REAL", "REAL"), ("FLOA", "REAL"), ("DOUB", "REAL"))
+_FOREIGN_KEY = re.compile(r'FOREIGN\s+KEY\s*\(\s*([^)]+?)\s*\)\s+REFERENCES\s+(?:"([^"]+)"|(\w+))\s*\(', re.IGNORECASE)
+_WRITTEN_NAME = re.compile(r'"([^"]+)"|(\w+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Column:
 
     @property
     def type_name(self) -> str:
-        """The type as M-Schema writes it: upper case, without length, SQLAlchemy's name for it; `NULL` if undeclared."""
+        """The type as M-Schema writes it: upper case, without length; `NULL` if undeclared."""
         return type_name(self.declared_type)
 
 
@@ -151,7 +153,11 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 
 
 def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
-    """The foreign keys of a table in the PRAGMA's order, which the reference M-Schema code has too."""
+    """The foreign keys of a table.
+
+    The order is that of SQLAlchemy, hence of the reference M-Schema code: first the constraints whose text it can
+    read (referenced table in double quotes or bare) as they are written, then the others as the PRAGMA lists them.
+    """
     grouped: dict[int, list[tuple]] = {}
     for row in connection.execute(f"PRAGMA foreign_key_list({quote_name(table)})"):
         grouped.setdefault(row[0], []).append(row)
@@ -159,7 +165,23 @@ def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[Fore
     for number in sorted(grouped):
         parts = sorted(grouped[number], key=lambda row: row[1])
         keys.append(ForeignKey(table, tuple(p[3] for p in parts), parts[0][2], tuple(p[4] or "" for p in parts)))
-    return tuple(keys)
+    (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
+    written = _written_foreign_keys(sql or "")
+    return tuple(sorted(keys, key=lambda key: written.get(_signature(key.columns, key.ref_table), len(written))))
+
+
+def _written_foreign_keys(sql: str) -> dict[tuple[str, ...], int]:
+    """Signature -> position of each `FOREIGN KEY (…) REFERENCES t (` in a CREATE TABLE text."""
+    written: dict[tuple[str, ...], int] = {}
+    for match in _FOREIGN_KEY.finditer(sql):
+        columns = tuple(quoted or bare for quoted, bare in _WRITTEN_NAME.findall(match.group(1)))
+        written.setdefault(_signature(columns, match.group(2) or match.group(3)), len(written))
+    return written
+
+
+def _signature(columns: tuple[str, ...], ref_table: str) -> tuple[str, ...]:
+    """What tells one foreign key of a table from another, without regard to case."""
+    return (ref_table.lower(), *(column.lower() for column in columns))
 
 
 def _with_referenced_keys(tables: tuple[Table, ...]) -> tuple[Table, ...]:
