@@ -1,0 +1,58 @@
+"""Why an example is dropped or flagged, and what to do for each reason."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """What can be wrong with an example."""
+
+    ERRATUM = "erratum"
+    """Its id stands in a list of known errors."""
+    DUPLICATE = "duplicate"
+    """An earlier example has the same database, question and gold query."""
+    NO_DATABASE = "no_database"
+    """Its database is not under the root."""
+    GOLD_ERROR = "gold_error"
+    """The gold query does not run (error, forbidden, or a damaged database)."""
+    GOLD_TIMEOUT = "gold_timeout"
+    """The gold query ran past its deadline."""
+    GOLD_TOO_LARGE = "gold_too_large"
+    """The gold query's result is beyond the executor's limits."""
+    GOLD_SLOW = "gold_slow"
+    """The gold query runs, but longer than the configured number of seconds."""
+    GOLD_EMPTY = "gold_empty"
+    """The gold query returns no row: any query that returns nothing would match it."""
+    GOLD_NULL = "gold_null"
+    """The gold query returns nothing but NULL."""
+    TIME_DEPENDENT = "time_dependent"
+    """The gold query asks for the current time, so its result changes by itself."""
+    RANDOM = "random"
+    """The gold query calls random()."""
+    TIED_LIMIT = "tied_limit"
+    """A LIMIT cuts through rows that its ORDER BY does not tell apart: the result is not determined."""
+    UNORDERED_LIMIT = "unordered_limit"
+    """A LIMIT without ORDER BY cuts rows off: the result is not determined."""
+    LONG_PROMPT = "long_prompt"
+    """The prompt is longer than configured."""
+    UNFIT_SCHEMA = "unfit_schema"
+    """The prompt's schema could not be built for it."""
+
+
+class Action(StrEnum):
+    """What to do with an example that a reason applies to."""
+
+    DROP = "drop"
+    """Leave it out; count it and list its id."""
+    FLAG = "flag"
+    """Keep it; name the reason in `details.flags`, count it and list its id."""
+    IGNORE = "ignore"
+    """Keep it and say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason that applies to an example, with what was seen."""
+
+    reason: Reason
+    detail: str = ""
