@@ -1,6 +1,7 @@
 """Fixtures that every room's tests may use."""
 
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,14 @@ def shared_dir() -> Path:
     if not value or not Path(value).is_dir():
         pytest.skip("VERL_SQL_SHARED does not name a folder")
     return Path(value)
+
+
+@pytest.fixture(scope="session")
+def league_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database root that holds `league`, built from tests/data/league.sql."""
+    root = tmp_path_factory.mktemp("league_root")
+    (root / "league").mkdir()
+    connection = sqlite3.connect(root / "league" / "league.sqlite")
+    connection.executescript((Path(__file__).parent / "data" / "league.sql").read_text(encoding="utf-8"))
+    connection.close()
+    return root

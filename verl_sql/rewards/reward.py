@@ -1,0 +1,186 @@
+"""A paper's reward as a table of terms, and the path every completion walks through it.
+
+completion -> answer -> execution beside the gold -> terms -> weighted sum -> Verdict. Nothing the policy writes makes
+it raise; a database that cannot be found, an option nobody knows and, by configuration, a judge without a verdict do.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from verl_sql.database.catalog import resolve_database
+from verl_sql.database.execution import Comparison
+from verl_sql.database.executor import shared_executor
+from verl_sql.rewards.execution import is_right, outcome_of
+from verl_sql.rewards.nonempty import nonempty
+from verl_sql.rewards.sample import Attempt, Sample
+from verl_sql.rewards.settings import Settings, merged_weights
+from verl_sql.rewards.verdict import Outcome, Verdict
+from verl_sql.sqltext.extract import Answer, AnswerStyle, extract_answer
+
+log = logging.getLogger(__name__)
+
+Value = Callable[[Sample], float]
+FindAttempts = Callable[[str, Answer, Mapping[str, Any]], Sequence[str]]
+
+
+def only_answer(completion: str, answer: Answer, extra_info: Mapping[str, Any]) -> Sequence[str]:
+    """The attempts of a single-turn completion: its answer alone, empty when there is none."""
+    return (answer.sql or "",)
+
+
+def executed(sample: Sample) -> float:
+    """1 when the prediction ran."""
+    return float(bool(sample.sql) and sample.pred.ok)
+
+
+def strict(sample: Sample) -> float:
+    """1 when the prediction is right as a bag, duplicates counted: what a set comparison may hide."""
+    return float(is_right(sample.final.comparison, "bag", sample.sql))
+
+
+FACTS: Mapping[str, Value] = {"acc_bag": strict, "executed": executed, "nonempty": nonempty}
+"""Logged beside every reward's terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One line of a reward's table: the weight and the function that gives the value."""
+
+    weight: float
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A paper's reward.
+
+    Attributes:
+        name: the reward's name, that of its file in `reward_fns/`.
+        style: where the paper's answer stands in the completion.
+        terms: the table.
+        compares: comparators the terms read, beside the one that decides "right" and the strict one.
+        facts: numbers to log beside the terms, over and above FACTS.
+        attempts: finds every SQL of a completion, the last one final.
+    """
+
+    name: str
+    style: AnswerStyle
+    terms: Mapping[str, Term]
+    compares: tuple[str, ...] = ()
+    facts: Mapping[str, Value] = field(default_factory=dict)
+    attempts: FindAttempts = only_answer
+
+    def score(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Verdict:
+        """Score one completion.
+
+        Raises:
+            DatabaseNotFound: no root, no db_id, or no such file.
+            GoldFailed: the gold failed and `on_gold_error` is `raise`.
+        """
+        return self.verdict(self.sample(completion, gold, extra_info, settings), settings)
+
+    def sample(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Sample:
+        """Extract and execute: all that is needed before the terms."""
+        draft = self._draft(completion, gold, extra_info, settings)
+        executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
+        compared = [
+            executor.compare(
+                draft.database, gold, sql, comparators=asked, timeout=settings.timeout, variants=draft.variants
+            )
+            for sql in draft.sqls
+        ]
+        return draft.filled(compared, settings)
+
+    async def asample(
+        self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings
+    ) -> Sample:
+        """`sample` for an event loop."""
+        draft = self._draft(completion, gold, extra_info, settings)
+        executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
+        compared = [
+            await executor.acompare(
+                draft.database, gold, sql, comparators=asked, timeout=settings.timeout, variants=draft.variants
+            )
+            for sql in draft.sqls
+        ]
+        return draft.filled(compared, settings)
+
+    def verdict(self, sample: Sample, settings: Settings) -> Verdict:
+        """Evaluate the terms of a sample that has run."""
+        weights = merged_weights({name: term.weight for name, term in self.terms.items()}, settings.weights)
+        outcome = outcome_of(sample.final.comparison, sample.comparator, sample.sql)
+        if outcome is Outcome.GOLD_ERROR:
+            return self._gold_failed(sample, settings)
+        terms = {name: float(term.value(sample)) for name, term in self.terms.items()}
+        score = sum(weights[name] * value for name, value in terms.items())
+        facts = {name: float(fact(sample)) for name, fact in self._facts().items()}
+        return Verdict(outcome, score, float(sample.right), terms, sample.sql, {**facts, "skipped": 0.0})
+
+    def _gold_failed(self, sample: Sample, settings: Settings) -> Verdict:
+        """The same verdict for every completion: its group's advantage is 0."""
+        message = sample.final.comparison.gold.message or str(sample.final.comparison.gold.status)
+        report_gold(sample.database, sample.gold, message)
+        if settings.on_gold_error == "raise":
+            raise GoldFailed(f"gold query failed on {sample.database}: {message}: {sample.gold}")
+        facts = dict.fromkeys(self._facts(), 0.0)
+        terms = dict.fromkeys(self.terms, 0.0)
+        return Verdict(Outcome.GOLD_ERROR, 0.0, 0.0, terms, sample.sql, {**facts, "skipped": 1.0})
+
+    def _facts(self) -> dict[str, Value]:
+        """Facts to log; a term of the same name says it already."""
+        return {name: fact for name, fact in {**FACTS, **self.facts}.items() if name not in self.terms}
+
+    def _asked(self, settings: Settings) -> tuple[str, ...]:
+        """Names of the comparators to evaluate, each once."""
+        return tuple(dict.fromkeys((settings.comparator, "bag", *self.compares)))
+
+    def _draft(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> "_Draft":
+        """Everything that can be known before a query runs."""
+        info = extra_info or {}
+        answer = extract_answer(completion or "", settings.style or self.style)
+        database = resolve_database(info.get("db_id"), settings.db_root, info)
+        sqls = tuple(self.attempts(completion, answer, info)) or ("",)
+        variants = database_variants(database) if settings.comparator == "test_suite" else ()
+        blank = Sample(completion, answer, gold, database, settings.comparator, (), {}, str(info.get("question") or ""))
+        return _Draft(blank, sqls, variants)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A sample whose queries have not run yet."""
+
+    blank: Sample
+    sqls: tuple[str, ...]
+    variants: tuple[Path, ...]
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file to run on."""
+        return self.blank.database
+
+    def filled(self, compared: Sequence[Comparison], settings: Settings) -> Sample:
+        """The sample with its attempts."""
+        attempts = tuple(
+            Attempt(sql, comparison, is_right(comparison, settings.comparator, sql))
+            for sql, comparison in zip(self.sqls, compared, strict=True)
+        )
+        return replace(self.blank, attempts=attempts)
+
+
+class GoldFailed(RuntimeError):
+    """A gold query failed and the reward was told to stop then."""
+
+
+def database_variants(database: Path) -> tuple[Path, ...]:
+    """The other SQLite files beside `database`, as the Spider test suite lays its variants out; sorted."""
+    return tuple(sorted(p for p in database.parent.glob("*.sqlite") if p != database))
+
+
+@cache
+def report_gold(database: Path, gold: str, message: str) -> None:
+    """Name a failing gold, once a process."""
+    log.error("gold query failed, its question is neutral in training: %s on %s: %s", message, database, gold)
