@@ -37,6 +37,7 @@ DEV = [
 VERSIONS = runpy.run_path(str(HERE / "verl_sql" / "integration" / "versions.py"))
 
 TOP_LEVEL = ["reward_fns", "data_prep", "recipes"]
+DATA = ["jinja", "json", "jsonl", "md", "sh", "sql", "txt", "yaml"]
 
 setup(
     name="verl_sql",
@@ -59,12 +60,8 @@ setup(
     package_dir={"verl_sql": "verl_sql", **{f"verl_sql.{name}": name for name in TOP_LEVEL}},
     include_package_data=False,
     package_data={
-        "verl_sql": ["py.typed"],
-        "verl_sql.dataset": ["sample/*.json", "sample/*.csv", "sample/*.sql"],
-        "verl_sql.integration": ["conf/*.yaml"],
-        "verl_sql.prompts": ["*.jinja"],
-        "verl_sql.data_prep": ["conf/*.yaml"],
-        "verl_sql.recipes": ["*.sh", "*.md", "conf/*.yaml", "lib/*.sh"],
+        "verl_sql": ["py.typed", *(f"**/*.{suffix}" for suffix in DATA)],
+        **{f"verl_sql.{name}": [f"**/*.{suffix}" for suffix in DATA] for name in TOP_LEVEL},
     },
     entry_points={
         "console_scripts": ["verl-sql=verl_sql.cli:main"],

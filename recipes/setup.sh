@@ -14,8 +14,8 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=${VENV:-$ROOT/.venv}
 VERSIONS=$ROOT/verl_sql/integration/versions.py
-STAMP=$VENV/verl_sql.ready     # written last: what this environment was made for
-MARKER=$VENV/verl_sql.partial  # there while an install is going on, so that one cut short is known
+MADE=$VENV/verl_sql.made   # written first: this script made the folder, here, and may make it again
+STAMP=$VENV/verl_sql.ready # written last: what was installed; missing while an install is going on
 
 say() { echo "verl_sql set-up: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -40,16 +40,24 @@ find_python() {
     "Install one (on Debian and Ubuntu its package python3.x-venv too), or name one with PYTHON=/path/to/python3.11"
 }
 
-# Makes the folder afresh if an install was cut short there or its Python is gone; never touches one it did not make.
+# Whether this script made the folder and has to make it again: cut short, moved, or its Python is gone.
+broken() {
+  [ -e "$MADE" ] || return 1
+  [ ! -e "$STAMP" ] || [ "$(cat "$MADE")" != "$VENV" ] || ! usable "$VENV/bin/python"
+}
+
+# An environment that somebody else made is added to, never removed.
 make_venv() {
-  if [ -e "$MARKER" ] || { [ -e "$STAMP" ] && ! usable "$VENV/bin/python"; }; then
-    say "an earlier set-up of $VENV is incomplete or broken; making it again"
+  if broken; then
+    say "an earlier set-up of $VENV is incomplete or was moved; making it again"
     rm -rf "$VENV"
   fi
-  [ ! -e "$VENV/bin/python" ] || usable "$VENV/bin/python" || fail "$VENV holds no working Python 3.11 or 3.12; move it away"
-  mkdir -p "$VENV"
-  touch "$MARKER"
-  [ -e "$VENV/bin/python" ] || "$python" -m venv "$VENV" || fail "$python could not make a virtual environment in $VENV"
+  if [ ! -e "$VENV/bin/python" ]; then
+    mkdir -p "$VENV"
+    echo "$VENV" >"$MADE"
+    "$python" -m venv "$VENV" || fail "$python could not make a virtual environment in $VENV"
+  fi
+  usable "$VENV/bin/python" || fail "$VENV holds no working Python 3.11 or 3.12; move it away"
   rm -f "$STAMP"
 }
 
@@ -108,7 +116,6 @@ main() {
   "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check uv || offline
   "install_$PROFILE"
   fingerprint >"$STAMP"
-  rm -f "$MARKER"
   say "ready after $((SECONDS - start)) s"
 }
 
