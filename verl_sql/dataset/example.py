@@ -19,6 +19,7 @@ class Example:
         gold_chain: the gold query as a chain of CTEs, or nothing.
         difficulty: the dataset's label, or nothing.
         details: whatever else the dataset says of it; JSON values only.
+        schema_text: the schema as the dataset itself gives it, for datasets that come without databases.
     """
 
     source: str
@@ -31,3 +32,4 @@ class Example:
     gold_chain: str = ""
     difficulty: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+    schema_text: str = ""

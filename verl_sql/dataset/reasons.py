@@ -1,7 +1,10 @@
 """Why an example is dropped or flagged, and what to do for each reason."""
 
+import ast
+import inspect
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 
 class Reason(StrEnum):
@@ -26,11 +29,15 @@ class Reason(StrEnum):
     GOLD_NULL = "gold_null"
     """The gold query returns nothing but NULL."""
     TIME_DEPENDENT = "time_dependent"
-    """The gold query asks for the current time, so its result changes by itself."""
+    """The gold query asks for the current time (`'now'`, CURRENT_*), so its result changes by itself."""
+    IMPLICIT_TIME = "implicit_time"
+    """The gold query calls a date function without a time, such as `DATETIME()`, which means the current one."""
     RANDOM = "random"
     """The gold query calls random()."""
     TIED_LIMIT = "tied_limit"
     """A LIMIT cuts through rows that its ORDER BY does not tell apart: the result is not determined."""
+    NESTED_TIE = "nested_tie"
+    """The same in a subquery, where the choice changes the result of the whole."""
     UNORDERED_LIMIT = "unordered_limit"
     """A LIMIT without ORDER BY cuts rows off: the result is not determined."""
     LONG_PROMPT = "long_prompt"
@@ -56,3 +63,13 @@ class Finding:
 
     reason: Reason
     detail: str = ""
+
+
+def meanings() -> dict[str, str]:
+    """Each reason's meaning, as the docstring of the member says it."""
+    body = ast.parse(inspect.getsource(Reason)).body[0].body  # type: ignore[attr-defined]
+    return {
+        str(ast.literal_eval(member.value)): " ".join(str(ast.literal_eval(doc.value)).split())
+        for member, doc in pairwise(body)
+        if isinstance(member, ast.Assign) and isinstance(doc, ast.Expr)
+    }

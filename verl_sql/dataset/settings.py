@@ -1,0 +1,98 @@
+"""What a data preparation was asked to do: one frozen record, filled from a hydra config."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from verl_sql.dataset.reasons import Action, Reason
+from verl_sql.schema.render import SchemaForm
+
+TRAINING = dict.fromkeys(Reason, Action.DROP)
+# An evaluation keeps whatever can be scored, so that its questions stay those of the benchmark.
+EVALUATION = {
+    reason: Action.DROP
+    if reason
+    in {
+        *(Reason.NO_DATABASE, Reason.GOLD_ERROR, Reason.GOLD_TIMEOUT, Reason.GOLD_TOO_LARGE),
+        *(Reason.LONG_PROMPT, Reason.UNFIT_SCHEMA),
+    }
+    else Action.FLAG
+    for reason in Reason
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides what a prepared split holds.
+
+    Attributes:
+        template: prompt template, a name of `verl_sql/prompts` or a path to a `.jinja` file.
+        form: the schema's form.
+        descriptions: whether comments come from the databases' description CSVs.
+        value_descriptions: whether comments say what the values mean, too.
+        max_prompt_tokens: longest prompt in tokens of `tokenizer`; None for no limit.
+        max_prompt_characters: longest prompt in characters; None for no limit.
+        tokenizer: folder or hub name of the policy's tokenizer.
+        timeout: seconds a gold query may run.
+        slow_seconds: seconds above which a gold query counts as slow.
+        databases: only questions about these; empty for all.
+        limit: at most this many questions a split are read; None for all.
+        train_actions: what to do for each reason in a split to train on.
+        evaluation_actions: the same in every other split.
+        train_splits: the splits to train on.
+    """
+
+    template: str = "reward_sql"
+    form: SchemaForm = SchemaForm.MSCHEMA
+    descriptions: bool = True
+    value_descriptions: bool = False
+    max_prompt_tokens: int | None = None
+    max_prompt_characters: int | None = None
+    tokenizer: str | None = None
+    timeout: float = 30.0
+    slow_seconds: float = 10.0
+    databases: tuple[str, ...] = ()
+    limit: int | None = None
+    train_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(TRAINING))
+    evaluation_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(EVALUATION))
+    train_splits: tuple[str, ...] = ("train",)
+
+    def __post_init__(self) -> None:
+        """Refuse a token limit without a tokenizer to count with."""
+        if self.max_prompt_tokens is not None and not self.tokenizer:
+            raise ValueError("max_prompt_tokens needs a tokenizer; give tokenizer=… or use max_prompt_characters")
+
+    def actions(self, split: str) -> Mapping[Reason, Action]:
+        """What to do for each reason in one split."""
+        return self.train_actions if split in self.train_splits else self.evaluation_actions
+
+    def fingerprint(self, *more: str) -> str:
+        """A digest of the settings and of `more`, which says whether earlier work may be taken up."""
+        text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def settings_from(config: Mapping[str, Any]) -> Settings:
+    """Settings from a plain dict whose `filters.train` and `filters.evaluation` override the default actions.
+
+    Raises:
+        ValueError: a reason, an action or the schema's form is none of ours.
+        TypeError: a key is none of ours.
+    """
+    values = dict(config)
+    filters = values.pop("filters", None) or {}
+    return Settings(
+        form=SchemaForm(values.pop("form", SchemaForm.MSCHEMA)),
+        databases=tuple(values.pop("databases", None) or ()),
+        train_splits=tuple(values.pop("train_splits", None) or ("train",)),
+        train_actions=_actions(TRAINING, filters.get("train")),
+        evaluation_actions=_actions(EVALUATION, filters.get("evaluation")),
+        **values,
+    )
+
+
+def _actions(defaults: Mapping[Reason, Action], changes: Mapping[str, str] | None) -> dict[Reason, Action]:
+    """The default actions with a config's changes."""
+    return {**defaults, **{Reason(reason): Action(action) for reason, action in (changes or {}).items()}}
