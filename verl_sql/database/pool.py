@@ -1,5 +1,6 @@
 """The pool: one thread that hands entries to worker processes, reads answers, and replaces workers that overrun or die."""
 
+import contextlib
 import logging
 import selectors
 import socket
@@ -136,12 +137,11 @@ class Pool:
                 self._launch(slot, entries)
 
     def _drain_wake(self) -> None:
-        """Forget the wake-ups, before the inbox is looked at."""
-        self._woken = False
-        try:
+        """Forget the wake-ups: read the bytes, then clear the flag, then (the caller) look at the inbox. In this order
+        an entry whose sender saw the flag set is in the inbox before it is looked at."""
+        with contextlib.suppress(BlockingIOError):
             self._wake_read.recv(4096)
-        except BlockingIOError:
-            return
+        self._woken = False
 
     def _sort_inbox(self) -> None:
         """Give every new entry to the slot of its key, so that a gold query meets the worker that remembers it."""
