@@ -19,7 +19,7 @@ Signature = frozenset[Any]
 Group = tuple[list[Column], list[Column]]
 
 # Cells that one search may visit: this many, or this many times the cells of the result, whichever is more.
-SEARCH_CELLS = 4_000_000
+SEARCH_CELLS = 2_000_000
 SEARCH_PASSES = 20
 
 
@@ -120,7 +120,8 @@ class _Search:
 
 def _signature(ids: list[int], column: Column) -> Signature:
     """The bag of (row class, value) of a column."""
-    return frozenset(Counter(zip(ids, column, strict=True)).items())
+    keys = zip(ids, column, strict=True) if ids[-1] or any(ids) else column
+    return frozenset(Counter(keys).items())
 
 
 def _refine(
