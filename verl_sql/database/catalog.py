@@ -121,7 +121,8 @@ def _named_file(db_path: Any) -> Path:
     """The file that a sample names itself."""
     if not db_path:
         raise DatabaseNotFound(
-            f'no database root: set reward_kwargs.db_root, the environment variable {ROOT_VARIABLE}, or extra_info["db_path"]'
+            f"no database root: set reward_kwargs.db_root, the environment variable {ROOT_VARIABLE}, "
+            'or extra_info["db_path"]'
         )
     path = Path(str(db_path)).expanduser()
     if not path.is_file():

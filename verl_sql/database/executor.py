@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from verl_sql.database.comparators import check_comparators
 from verl_sql.database.entries import Answer, Entry, FutureSink, OneSink, StreamSink
@@ -248,7 +248,7 @@ class Executor:
 class _Home:
     """Where the pool of an executor lives: started late, closed at exit, left behind in a forked child."""
 
-    _all: "weakref.WeakSet[_Home]" = weakref.WeakSet()
+    _all: ClassVar["weakref.WeakSet[_Home]"] = weakref.WeakSet()
 
     def __init__(self, workers: int, limits: Limits) -> None:
         """No pool yet."""

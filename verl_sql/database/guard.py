@@ -11,37 +11,43 @@ from typing import Any, NamedTuple
 PROGRESS_STEPS = 1000
 """Virtual machine steps between two looks at the clock (about 20 microseconds of work)."""
 
-READING_PRAGMAS = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+READING_PRAGMAS = _words(
     "collation_list compile_options database_list foreign_key_list function_list index_info index_list index_xinfo "
-    "module_list pragma_list table_info table_list table_xinfo".split()
+    "module_list pragma_list table_info table_list table_xinfo"
 )
 """Pragmas that only read the schema, with or without an argument."""
 
-VALUE_PRAGMAS = frozenset(
-    "application_id data_version encoding freelist_count page_count page_size schema_version user_version".split()
+VALUE_PRAGMAS = _words(
+    "application_id data_version encoding freelist_count page_count page_size schema_version user_version"
 )
 """Pragmas that read a number of the file; with an argument they would set it, so the argument is refused."""
 
-DENIED_FUNCTIONS = frozenset(
+DENIED_FUNCTIONS = _words(
     "load_extension readfile writefile edit fsdir lsmode fts3_tokenizer sqlite_log zipfile "
-    "sqlar_compress sqlar_uncompress".split()
+    "sqlar_compress sqlar_uncompress"
 )
 DENIED_TABLES = frozenset(("sqlite_stmt", "sqlite_dbpage", "sqlite_memstat"))
 """Virtual tables that show other queries of the connection or raw pages."""
 
-CLOCK_FUNCTIONS = frozenset("date time datetime julianday strftime unixepoch".split())
-VOLATILE_FUNCTIONS = frozenset("random randomblob current_date current_time current_timestamp".split())
+CLOCK_FUNCTIONS = _words("date time datetime julianday strftime unixepoch")
+VOLATILE_FUNCTIONS = _words("random randomblob current_date current_time current_timestamp")
 
-_ACTION_NAMES = (
+_ACTION_NAMES = _words(
     "ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_INDEX CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER "
     "CREATE_TEMP_VIEW CREATE_TRIGGER CREATE_VIEW CREATE_VTABLE DELETE DETACH DROP_INDEX DROP_TABLE DROP_TEMP_INDEX "
     "DROP_TEMP_TABLE DROP_TEMP_TRIGGER DROP_TEMP_VIEW DROP_TRIGGER DROP_VIEW DROP_VTABLE INSERT REINDEX SAVEPOINT "
     "TRANSACTION UPDATE"
-).split()
+)
 _ACTIONS = {getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ") for name in _ACTION_NAMES}
 _OK, _DENY = sqlite3.SQLITE_OK, sqlite3.SQLITE_DENY
-_READ, _SELECT = sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT
-_FUNCTION, _PRAGMA, _RECURSIVE = sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_RECURSIVE
+_READ, _FUNCTION, _PRAGMA = sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_PRAGMA
+_PLAIN = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
 _HEADER = b"SQLite format 3\x00"
 
 
@@ -99,7 +105,7 @@ class Guard:
         """SQLite's question while it compiles: may this be done? Reading may; nothing else may."""
         if action == _READ:
             return _OK if first not in DENIED_TABLES else self._deny(f"reading {first}")
-        if action == _SELECT or action == _RECURSIVE:
+        if action in _PLAIN:
             return _OK
         if action == _FUNCTION:
             return self._authorize_function((second or "").lower())

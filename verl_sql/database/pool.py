@@ -1,4 +1,4 @@
-"""The pool: one thread that hands entries to worker processes, reads answers, and replaces workers that overrun or die."""
+"""The pool: one thread that hands entries to worker processes, reads answers, replaces workers that overrun or die."""
 
 import contextlib
 import logging
@@ -9,10 +9,12 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
+from verl_sql.database.doomed import Doomed
 from verl_sql.database.entries import Entry
 from verl_sql.database.limits import Limits
 from verl_sql.database.slot import Slot, blame
 from verl_sql.database.tasks import COMPARE
+from verl_sql.database.wire import GOLD
 
 logger = logging.getLogger("verl_sql.database")
 
@@ -50,6 +52,7 @@ class Pool:
         self._failure = ""
         self._seconds_each = 0.001
         self._costly: set[tuple[str, str]] = set()
+        self._doomed = Doomed()
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
         self._selector = selectors.DefaultSelector()
@@ -147,6 +150,7 @@ class Pool:
         """Give every new entry to the slot of its key, so that a gold query meets the worker that remembers it."""
         while self._inbox:
             entry = self._inbox.popleft()
+            self._doomed.apply(entry)
             slot = self._slots[hash(entry.key) % len(self._slots)]
             entry.owner = slot
             slot.queue.append(entry)
@@ -164,8 +168,8 @@ class Pool:
 
     def _steal(self, victim: Slot, count: int) -> list[Entry]:
         """Up to `count` entries from the end of another slot's queue; golds that are slow or running there stay."""
-        index, _ = victim.running()
-        stay = {victim.flight[index].key} if victim.busy and 0 <= index < len(victim.flight) else set()
+        index, side = victim.running()
+        stay = {victim.flight[index].key} if side == GOLD and 0 <= index < len(victim.flight) else set()
         taken = []
         while len(taken) < count and victim.queue:
             key = victim.queue[-1].key
@@ -245,12 +249,13 @@ class Pool:
                 self._bury(slot)
 
     def _bury(self, slot: Slot) -> None:
-        """A worker is dead or must die: settle what it was at, queue again what it had, let the next batch start another."""
+        """A worker is dead or must die: settle what it was at and queue again what it had; the next batch starts another."""
         culprit = slot.culprit()
         status = self._end_worker(slot)
         _, _, left = slot.finish()
         if culprit is not None:
             blame(culprit, status, self._limits)
+            self._doomed.note(culprit)
         else:
             slot.barren += 1
         slot.queue.extendleft(reversed(left))

@@ -68,7 +68,7 @@ class Slot:
             self.flight[answer[0]].deliver(answer)
 
     def finish(self) -> tuple[float, int, list[Entry]]:
-        """The batch is over: seconds it took, its size, and entries that it left unanswered (none, unless taken back)."""
+        """The batch is over: seconds it took, its size, and the entries that it left unanswered."""
         flight, self.flight = self.flight, []
         return self.moved - self._sent, len(flight), [e for e in flight if not e.done and e.owner is self]
 

@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from verl_sql.database.comparators import ResultView, compare_results, failed_values, order_matters, results_equal, suite_sql
+from verl_sql.database.comparators import (
+    ResultView,
+    compare_results,
+    failed_values,
+    order_matters,
+    results_equal,
+    suite_sql,
+)
 from verl_sql.database.digest import result_digest
 from verl_sql.database.results import OK, TOO_LARGE, Result
 from verl_sql.database.runner import Runner
@@ -87,7 +94,9 @@ class TaskRunner:
             return index, gold.wire(), self._assumed[COMPARING].wire(), failed_values(names, True)
         self._enter(index, COMPARING, time.monotonic() + self._limits["compare_seconds"])
         try:
-            values = compare_results(names, ResultView(gold.columns, gold.rows), ResultView(pred.columns, pred.rows), gold_sql)
+            values = compare_results(
+                names, ResultView(gold.columns, gold.rows), ResultView(pred.columns, pred.rows), gold_sql
+            )
             if "test_suite" in names:
                 values["test_suite"] = float(self._suite(path, gold_sql, pred_sql, variants, timeout))
         except VariantFault as fault:
