@@ -16,7 +16,7 @@ from verl_sql.database.comparators import (
     suite_sql,
 )
 from verl_sql.database.digest import result_digest
-from verl_sql.database.results import OK, TOO_LARGE, Result
+from verl_sql.database.results import ERROR, OK, TOO_LARGE, Result
 from verl_sql.database.runner import Runner
 from verl_sql.database.wire import COMPARING, GOLD, PRED
 
@@ -88,16 +88,11 @@ class TaskRunner:
         _, path, gold_sql, pred_sql, variants, names, timeout, _ = task
         gold = self._query(GOLD, path, gold_sql, timeout)
         pred = self._query(PRED, path, pred_sql, timeout)
-        if gold.status != OK or pred.status != OK:
-            return index, gold.wire(), pred.wire(), failed_values(names, gold.status == OK)
-        if COMPARING in self._assumed:
+        if gold.status == OK == pred.status and COMPARING in self._assumed:
             return index, gold.wire(), self._assumed[COMPARING].wire(), failed_values(names, True)
-        self._enter(index, COMPARING, time.monotonic() + self._limits["compare_seconds"])
         try:
-            values = compare_results(
-                names, ResultView(gold.columns, gold.rows), ResultView(pred.columns, pred.rows), gold_sql
-            )
-            if "test_suite" in names:
+            values = self._values(gold, pred, names, gold_sql)
+            if "test_suite" in names and self._suite_applies(gold, pred, pred_sql):
                 values["test_suite"] = float(self._suite(path, gold_sql, pred_sql, variants, timeout))
         except VariantFault as fault:
             return index, fault.result.wire(), pred.wire(), failed_values(names, False)
@@ -106,6 +101,20 @@ class TaskRunner:
             too_large = Result(TOO_LARGE, "comparing the results needs more memory than a worker has")
             return index, gold.wire(), too_large.wire(), failed_values(names, True)
         return index, gold.wire(), pred.wire(), values
+
+    def _values(self, gold: Result, pred: Result, names: tuple[str, ...], gold_sql: str) -> dict[str, float | None]:
+        """What the comparators that look at the queries as written say."""
+        if gold.status != OK or pred.status != OK:
+            return failed_values(names, gold.status == OK)
+        self._enter(self._index, COMPARING, time.monotonic() + self._limits["compare_seconds"])
+        return compare_results(
+            names, ResultView(gold.columns, gold.rows), ResultView(pred.columns, pred.rows), gold_sql
+        )
+
+    def _suite_applies(self, gold: Result, pred: Result, pred_sql: str) -> bool:
+        """Whether the test suite has something to run: both queries ran, or the prediction is an error that the suite's
+        rewriting (`> =` to `>=`, DISTINCT dropped) may mend."""
+        return gold.status == OK and (pred.status == OK or (pred.status == ERROR and suite_sql(pred_sql) != pred_sql))
 
     def _suite(self, path: str, gold_sql: str, pred_sql: str, variants: tuple[str, ...], timeout: float) -> bool:
         """Whether the rewritten queries agree on the database and on every variant of it."""
