@@ -21,7 +21,7 @@ def run_launcher(tmp_path: Path, script: str, *options: str) -> tuple["subproces
     log = tmp_path / "logs" / "console.log"
     command = [sys.executable, "-m", "verl_sql.integration.launch", "--log", str(log), *options]
     began = time.monotonic()
-    done = subprocess.run([*command, "--", "bash", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "--", "bash", "-c", script], capture_output=True, text=True, timeout=120)
     return done, log, time.monotonic() - began
 
 
@@ -45,7 +45,7 @@ def test_killed_worker_is_named(tmp_path: Path) -> None:
     done, _, seconds = run_launcher(tmp_path, script, "--grace", "0.5")
     assert done.returncode == launch.EXIT_WORKER_DIED
     assert "the vLLM worker VLLM::EngineCore (process" in done.stderr
-    assert seconds < 20
+    assert seconds < 45
 
 
 def test_killed_worker_is_named_after_it_changed_its_title(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_reported_death_ends_a_hanging_run(tmp_path: Path, line: str) -> None:
     done, _, seconds = run_launcher(tmp_path, f"echo '{line}'; sleep 50", "--grace", "0.5")
     assert done.returncode == launch.EXIT_WORKER_DIED
     assert line in done.stderr
-    assert seconds < 20
+    assert seconds < 45
 
 
 def test_silence_ends_the_run_whatever_the_heartbeat_says(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_silence_ends_the_run_whatever_the_heartbeat_says(tmp_path: Path) -> Non
 
 
 def test_a_talking_run_is_not_stalled(tmp_path: Path) -> None:
-    script = f"for i in 1 2 3 5 6; do echo '{HEARTBEAT}' | sed s/4/$i/; sleep 0.5; done"
-    done, _, _ = run_launcher(tmp_path, script, "--stall-seconds", "1")
+    script = f"for i in 1 2 3 5 6 7; do echo '{HEARTBEAT}' | sed s/4/$i/; sleep 0.9; done"
+    done, _, _ = run_launcher(tmp_path, script, "--stall-seconds", "4")
     assert done.returncode == 0
 
 
@@ -129,7 +129,7 @@ def test_terminating_the_launcher_ends_the_tree(tmp_path: Path) -> None:
 def test_command_that_cannot_start(tmp_path: Path, command: list[str], code: int, message: str) -> None:
     options = ["--log", str(tmp_path / "log"), "--"]
     program = [sys.executable, "-m", "verl_sql.integration.launch", *options, *command]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120)
     assert done.returncode == code
     assert message in done.stderr
 
