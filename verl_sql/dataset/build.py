@@ -114,7 +114,7 @@ class _Split:
 
     def _decided(self, candidates: Iterator[Candidate]) -> Iterator[Prepared]:
         """Every decision in order, part by part; a part that an earlier run left is read instead of made."""
-        with tqdm(desc=self.name, unit=" questions") as bar:
+        with tqdm(desc=self.name, unit=" questions", disable=None) as bar:
             for number in range(10**9):
                 batch = list(islice(candidates, PART_SIZE))
                 if not batch:
