@@ -87,6 +87,21 @@ def test_what_the_probe_saw(seen: dict[str, object] | None, state: State, text: 
     assert text in check.text
 
 
+@pytest.mark.parametrize(
+    ("lines", "telling"),
+    [
+        (
+            ["Traceback:", "ModuleNotFoundError: No module named 'x'", "    @ 0x7f1f (unknown)", ""],
+            "ModuleNotFoundError",
+        ),
+        (["starting", "Killed", ""], "Killed"),
+        ([""], "it printed nothing"),
+    ],
+)
+def test_telling_line(lines: list[str], telling: str) -> None:
+    assert health.telling_line(lines).startswith(telling)
+
+
 def test_every_line_is_ok_note_or_fix_and_the_status_says_which(db_root: Path) -> None:
     result = CliRunner().invoke(build_app(), ["doctor", "--quick", "--db-root", str(db_root)])
     lines = result.output.splitlines()

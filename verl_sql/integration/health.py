@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -147,10 +148,18 @@ def _probe(profile: str, timeout: float) -> tuple[dict[str, Any], str]:
         done = subprocess.run(program, capture_output=True, text=True, env=env)
         found = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
+    if done.returncode == 0:
+        return found, ""
     if done.returncode == launch.EXIT_TIMEOUT:
-        return found, f"no answer within {timeout:g} s; its last line: {last}"
-    return found, "" if done.returncode == 0 else last
+        return found, f"no answer within {timeout:g} s; is the machine busy? It said: {telling_line(lines)}"
+    return found, telling_line(lines)
+
+
+def telling_line(lines: list[str]) -> str:
+    """The last line that names an error, else the last that is not blank: stack traces of C++ come after both."""
+    spoken = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in spoken if re.search(r"[A-Za-z](Error|Exception)\b", line)]
+    return (errors or spoken or ["it printed nothing"])[-1]
 
 
 def _judge_probe(title: str, seen: dict[str, Any] | None, problem: str) -> Check:
