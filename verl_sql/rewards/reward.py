@@ -5,6 +5,7 @@ it raise; a database that cannot be found, an option nobody knows and, by config
 """
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,6 +16,8 @@ from verl_sql.database.catalog import resolve_database
 from verl_sql.database.execution import Comparison
 from verl_sql.database.executor import shared_executor
 from verl_sql.rewards.execution import is_right, outcome_of
+from verl_sql.rewards.judge.asking import awith_judgement, with_judgement
+from verl_sql.rewards.judge.prompts import JudgeKind
 from verl_sql.rewards.nonempty import nonempty
 from verl_sql.rewards.sample import Attempt, Sample
 from verl_sql.rewards.settings import Settings, merged_weights
@@ -64,6 +67,7 @@ class Reward:
         terms: the table.
         compares: comparators the terms read, beside the one that decides "right" and the strict one.
         facts: numbers to log beside the terms, over and above FACTS.
+        judges: what the judge is asked about SQL that is not right, if there is a judge.
         attempts: finds every SQL of a completion, the last one final.
     """
 
@@ -72,6 +76,7 @@ class Reward:
     terms: Mapping[str, Term]
     compares: tuple[str, ...] = ()
     facts: Mapping[str, Value] = field(default_factory=dict)
+    judges: tuple[JudgeKind, ...] = ()
     attempts: FindAttempts = only_answer
 
     def score(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Verdict:
@@ -80,8 +85,17 @@ class Reward:
         Raises:
             DatabaseNotFound: no root, no db_id, or no such file.
             GoldFailed: the gold failed and `on_gold_error` is `raise`.
+            JudgeError: the judge gave no usable verdict and `judge.on_failure` is `raise`.
         """
-        return self.verdict(self.sample(completion, gold, extra_info, settings), settings)
+        sample = self.sample(completion, gold, extra_info, settings)
+        return self.verdict(with_judgement(self.name, self.judges, sample, settings), settings)
+
+    async def ascore(
+        self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings
+    ) -> Verdict:
+        """`score` for an event loop: neither the queries nor the judge hold it up."""
+        sample = await self.asample(completion, gold, extra_info, settings)
+        return self.verdict(await awith_judgement(self.name, self.judges, sample, settings), settings)
 
     def sample(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Sample:
         """Extract and execute: all that is needed before the terms."""
@@ -116,9 +130,11 @@ class Reward:
         if outcome is Outcome.GOLD_ERROR:
             return self._gold_failed(sample, settings)
         terms = {name: float(term.value(sample)) for name, term in self.terms.items()}
-        score = sum(weights[name] * value for name, value in terms.items())
+        score = math.fsum(weights[name] * value for name, value in terms.items())
         facts = {name: float(fact(sample)) for name, fact in self._facts().items()}
-        return Verdict(outcome, score, float(sample.right), terms, sample.sql, {**facts, "skipped": 0.0})
+        outcome = Outcome.NO_VERDICT if sample.unjudged else outcome
+        facts["skipped"] = float(sample.unjudged)
+        return Verdict(outcome, score, float(sample.right), terms, sample.sql, facts)
 
     def _gold_failed(self, sample: Sample, settings: Settings) -> Verdict:
         """The same verdict for every completion: its group's advantage is 0."""

@@ -36,6 +36,7 @@ class Sample:
         attempts: every SQL of the completion in order, the last one final; never empty.
         judged: the judge's values by kind (`score`, `grade`, `changes`), empty when it was not asked.
         question: the question's text, for the judge's prompt.
+        unjudged: the judge was asked, gave no usable verdict, and the sample is to be skipped.
     """
 
     completion: str
@@ -46,6 +47,7 @@ class Sample:
     attempts: tuple[Attempt, ...]
     judged: Mapping[str, float] = field(default_factory=dict)
     question: str = ""
+    unjudged: bool = False
 
     @property
     def final(self) -> Attempt:

@@ -11,7 +11,7 @@ from verl_sql.rewards.execution import BINARY_COMPARATORS
 log = logging.getLogger(__name__)
 
 GOLD_POLICIES = ("neutral", "raise")
-_FROM_VERL = frozenset({"reward_router_address", "reward_model_tokenizer"})
+_FROM_VERL = frozenset({"reward_router_address", "reward_model_tokenizer"})  # verl adds them to every call
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Settings:
         style: where the answer stands, when not where the paper puts it (`auto`, `answer_tag`, `sql_tag`, `fence`,
             `bare`).
         on_gold_error: `neutral` gives every completion of a failing gold the same score, 0; `raise` stops.
-        judge: the judge's endpoint and behaviour, see `verl_sql.rewards.judge`.
+        judge: the judge's endpoint and behaviour, see `verl_sql.rewards.judge.config`.
+        router: `host:port` of verl's own reward-model router (`reward_router_address`).
     """
 
     db_root: str | None = None
@@ -38,6 +39,7 @@ class Settings:
     style: str | None = None
     on_gold_error: str = "neutral"
     judge: Mapping[str, Any] | None = None
+    router: str | None = None
 
     @classmethod
     def from_kwargs(cls, kwargs: Mapping[str, Any]) -> "Settings":
@@ -48,7 +50,8 @@ class Settings:
         """
         known = {f.name for f in fields(cls)}
         warn_unknown(frozenset(kwargs) - known - _FROM_VERL)
-        settings = cls(**{k: v for k, v in kwargs.items() if k in known and v is not None})
+        given = {k: v for k, v in kwargs.items() if k in known and v is not None}
+        settings = cls(**{"router": kwargs.get("reward_router_address"), **given})
         _require("comparator", settings.comparator, BINARY_COMPARATORS)
         _require("on_gold_error", settings.on_gold_error, GOLD_POLICIES)
         return settings

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
     GOLD_ERROR = "gold_error"
     """The gold query failed: the data's fault, never a match; every completion of the question gets the same score."""
     NO_VERDICT = "no_verdict"
-    """The judge gave no usable verdict and the reward was told to skip: the sample should carry no gradient."""
+    """The judge gave no usable verdict and the reward was told to skip: `skipped` is 1 and the judge's terms are 0."""
 
 
 @dataclass(frozen=True, slots=True)

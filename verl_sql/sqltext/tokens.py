@@ -1,7 +1,8 @@
 """SQL as a sequence of comparable tokens: what bigrams, edit counts and clause scores count.
 
 Keywords and bare names are lower-cased, comments and a trailing `;` are dropped, names in backticks or brackets lose
-their quotes, and two-character operators and numbers are one token. Literals in single quotes and anything in double
+their quotes (one that spells a clause's keyword gets double quotes instead), and two-character operators and numbers
+are one token. Literals in single quotes and anything in double
 quotes (a name or a string, only the schema knows) stay character for character. Any text gives tokens; none raises.
 """
 
@@ -12,6 +13,12 @@ from verl_sql.sqltext.scan import Token, TokenKind, scan, significant, unquote
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OPERATORS = re.compile(r"->>|->|<=|>=|<>|!=|==|\|\||<<|>>")
+
+CLAUSE_WORDS = frozenset(
+    {"with", "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "values"}
+    | {"union", "intersect", "except"}
+)
+"""Words that begin a clause."""
 
 
 @lru_cache(maxsize=16384)
@@ -37,7 +44,8 @@ def _normalised(sql: str, token: Token) -> tuple[str, int]:
     """A token's comparable text and where it ends: numbers and operators may swallow the tokens after them."""
     text = sql[token.start : token.end]
     if text[0] in "`[":
-        return unquote(text).lower(), token.end
+        name = unquote(text).lower()
+        return (f'"{name}"' if name in CLAUSE_WORDS else name), token.end
     if token.kind in (TokenKind.STRING, TokenKind.QUOTED):
         return text, token.end
     pattern = _NUMBER if text[0].isdigit() or text[0] == "." else _OPERATORS

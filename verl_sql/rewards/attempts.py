@@ -1,0 +1,30 @@
+"""Every SQL of a multi-turn completion, in order, the last one final."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verl_sql.sqltext.extract import Answer, extract_answer
+
+MAX_ATTEMPTS = 16
+"""Attempts that are run at most: the first ones and the final one."""
+_BLOCK = re.compile(r"<answer>.*?</answer>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+
+
+def every_answer(completion: str, answer: Answer, extra_info: Mapping[str, Any]) -> Sequence[str]:
+    """The attempts of a multi-turn completion.
+
+    An agent loop hands them over as `extra_info["attempts"]`, a list of SQL strings or its JSON. Without that they are
+    the `<answer>` blocks of the text outside the thinking; a text without any gives its one answer, possibly empty.
+    """
+    given = extra_info.get("attempts")
+    if isinstance(given, str) and given:
+        given = json.loads(given)
+    if given:
+        sqls = [str(sql or "") for sql in given]
+    else:
+        blocks = _BLOCK.findall(_THOUGHT.sub(" ", completion))
+        sqls = [extract_answer(block, "answer_tag").sql or "" for block in blocks] or [answer.sql or ""]
+    return sqls if len(sqls) <= MAX_ATTEMPTS else [*sqls[: MAX_ATTEMPTS - 1], sqls[-1]]
