@@ -23,6 +23,8 @@ RECORDED = {
     "tc": "tc_raw",
 }
 TOLERANCE = 1e-9
+DEADLINE = 600.0
+"""Seconds a query may run: no verdict may depend on how busy the machine is."""
 DIFFERENCES = Path(__file__).with_name("known_differences.jsonl")
 
 Record = dict[str, Any]
@@ -37,7 +39,7 @@ def known_differences() -> dict[str, set[str]]:
 
 
 def scored(pairs: Path, roots: list[Path], out: Path) -> list[Record]:
-    summary = score_file(pairs, roots, out, VALUE_KEYS, workers=2)
+    summary = score_file(pairs, roots, out, VALUE_KEYS, workers=2, timeout=DEADLINE)
     assert summary.bad == 0
     return read_lines(out)
 
