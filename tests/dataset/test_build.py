@@ -1,0 +1,167 @@
+"""From questions to parquet: what is dropped and why, the report, and going on after a kill."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from verl_sql.database.executor import Executor
+from verl_sql.dataset import build
+from verl_sql.dataset.build import Dataset, build_dataset
+from verl_sql.dataset.filters.errata import ErrataFilter
+from verl_sql.dataset.parquet import read_rows
+from verl_sql.dataset.readers.bird import question_file, read_bird
+from verl_sql.dataset.reasons import Reason, meanings
+from verl_sql.dataset.settings import Settings, settings_from
+
+
+@pytest.fixture(autouse=True)
+def _one_executor(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All builds here share one pool of workers, whose start is most of the time of a small build."""
+    monkeypatch.setattr(executor, "close", lambda: None)
+    monkeypatch.setattr(build, "Executor", lambda workers, timeout: executor)
+
+
+def dataset(root: Path, splits: tuple[str, ...] = ("train", "dev"), errata: dict | None = None) -> Dataset:
+    return Dataset(
+        name="bird",
+        description="Made for tests.",
+        splits={split: (lambda split=split: read_bird(root, split)) for split in splits},
+        files=tuple(question_file(root, split) for split in splits),
+        db_root=root,
+        errata=errata or {},
+    )
+
+
+def reasons(report: dict, split: str, kind: str) -> dict[str, list[str]]:
+    table = report["splits"][split][kind]
+    return {reason: [example["question_id"] for example in entry["examples"]] for reason, entry in table.items()}
+
+
+def test_every_fault_is_dropped_by_its_reason(bird_root: Path, tmp_path: Path) -> None:
+    settings = Settings(max_prompt_characters=1500, slow_seconds=19)
+    report = build_dataset(dataset(bird_root, ("train",)), settings, tmp_path / "out")
+    assert reasons(report, "train", "dropped") == {
+        "duplicate": ["101"],
+        "no_database": ["111"],
+        "gold_error": ["102"],
+        "gold_empty": ["103"],
+        "gold_null": ["104"],
+        "time_dependent": ["109"],
+        "random": ["110"],
+        "tied_limit": ["105"],
+        "unordered_limit": ["107"],
+        "long_prompt": ["113"],
+    }
+    rows = list(read_rows(tmp_path / "out/train.parquet"))
+    assert [row["extra_info"]["question_id"] for row in rows] == ["100", "106", "108", "112"]
+    assert [row["extra_info"]["index"] for row in rows] == [0, 1, 2, 3]
+    assert rows[3]["extra_info"]["gold_chain"] == "WITH a AS (SELECT 1) SELECT 1"
+    assert report["splits"]["train"]["questions"] == 14
+
+
+def test_an_evaluation_split_flags_instead(bird_root: Path, tmp_path: Path) -> None:
+    report = build_dataset(dataset(bird_root), Settings(), tmp_path / "out")
+    assert reasons(report, "dev", "dropped") == {"gold_error": ["102"]}
+    flagged = reasons(report, "dev", "flagged")
+    assert flagged["gold_empty"] == ["103"]
+    assert flagged["duplicate"] == ["100", "101", "102", "103", "104", "105", "106", "107", "108"][:2] + [
+        f"10{i}" for i in range(3, 9)
+    ]
+    rows = {row["extra_info"]["question_id"]: row for row in read_rows(tmp_path / "out/dev.parquet")}
+    assert json.loads(rows["105"]["extra_info"]["details"])["flags"] == ["duplicate", "tied_limit"]
+
+
+def test_actions_can_be_changed_and_errata_given(bird_root: Path, tmp_path: Path) -> None:
+    settings = settings_from({"filters": {"train": {"gold_empty": "ignore", "gold_null": "flag"}}, "limit": 6})
+    errata = {"train": ErrataFilter({"list": [100]})}
+    report = build_dataset(dataset(bird_root, ("train",), errata), settings, tmp_path / "out")
+    assert reasons(report, "train", "dropped") == {
+        "erratum": ["100"],
+        "duplicate": ["101"],
+        "gold_error": ["102"],
+        "tied_limit": ["105"],
+    }
+    assert reasons(report, "train", "flagged") == {"gold_null": ["104"]}
+    assert "flags" not in json.loads(next(iter(read_rows(tmp_path / "out/train.parquet")))["extra_info"]["details"])
+
+
+def test_only_some_databases(bird_root: Path, tmp_path: Path) -> None:
+    report = build_dataset(dataset(bird_root, ("train",)), Settings(databases=("gone",)), tmp_path / "out")
+    assert report["splits"]["train"]["questions"] == 1
+    assert report["splits"]["train"]["kept"] == 0
+
+
+def test_prompt_and_no_paths(bird_root: Path, tmp_path: Path) -> None:
+    settings = settings_from({"template": "compact", "form": "compact", "limit": 1})
+    build_dataset(dataset(bird_root, ("train",)), settings, tmp_path / "out")
+    (row,) = read_rows(tmp_path / "out/train.parquet")
+    assert row["prompt"][0]["content"] == "shop(id, name, price)\nnone; really\nHow many shops?"
+    assert str(bird_root) not in json.dumps(row)
+
+
+def test_card_counts_and_explains(bird_root: Path, tmp_path: Path) -> None:
+    build_dataset(dataset(bird_root), Settings(), tmp_path / "out")
+    card = (tmp_path / "out/DATASET_CARD.md").read_text(encoding="utf-8")
+    assert "| train | 14 | 5 | 9 | 0 |" in card
+    assert f"- **gold_empty**: 1 (shop 1). {meanings()['gold_empty']}" in card
+    assert "9,007" in card
+    assert not (tmp_path / "out/.parts").exists()
+
+
+def test_reasons_have_meanings() -> None:
+    assert set(meanings()) == {str(reason) for reason in Reason}
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="gold_bad"):
+        settings_from({"filters": {"train": {"gold_bad": "drop"}}})
+    with pytest.raises(TypeError, match="colour"):
+        settings_from({"colour": "red"})
+    with pytest.raises(ValueError, match="needs a tokenizer"):
+        Settings(max_prompt_tokens=10)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in folder.iterdir() if f.is_file()}
+
+
+def test_parts_of_an_earlier_run_are_taken_up(bird_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "PART_SIZE", 4)
+    build_dataset(dataset(bird_root), Settings(), tmp_path / "whole")
+    decided: list[int] = []
+    original = build.Preparation.decide
+
+    def failing(self: build.Preparation, batch: list) -> list:
+        decided.append(len(batch))
+        if len(decided) == 3:
+            raise KeyboardInterrupt
+        return original(self, batch)
+
+    monkeypatch.setattr(build.Preparation, "decide", failing)
+    with pytest.raises(KeyboardInterrupt):
+        build_dataset(dataset(bird_root), Settings(), tmp_path / "cut")
+    build_dataset(dataset(bird_root), Settings(), tmp_path / "cut")
+    assert decided == [4, 4, 4, 4, 2, 4, 4, 1]
+    assert digests(tmp_path / "cut") == digests(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_kill_and_run_again_gives_the_same_bytes(shared_dir: Path, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "data_prep/spider.py"
+    command = [sys.executable, str(script), f"source={shared_dir}/data/spider_dev", "splits=[dev]", "workers=1"]
+    subprocess.run([*command, f"out={tmp_path}/whole"], check=True, capture_output=True)
+    process = subprocess.Popen([*command, f"out={tmp_path}/cut"], stderr=subprocess.DEVNULL, start_new_session=True)
+    while process.poll() is None and not list((tmp_path / "cut").glob(".parts/*/dev/0*.jsonl")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "cut/report.json").exists()
+    subprocess.run([*command, f"out={tmp_path}/cut"], check=True, capture_output=True)
+    assert digests(tmp_path / "cut") == digests(tmp_path / "whole")
