@@ -138,7 +138,7 @@ class Preparation:
                 return example.schema_text
             raise FileNotFoundError(f"no database {example.db_id!r} and no schema in the dataset")
         s = self.settings
-        return schema_text(database, s.form, s.descriptions, s.value_descriptions, example.db_id)
+        return schema_text(database, s.form, s.descriptions, s.value_descriptions, example.db_id, s.examples)
 
     def _length_findings(self, length: int) -> list[Finding]:
         """A finding when the prompt is too long."""

@@ -30,6 +30,7 @@ class Settings:
     Attributes:
         template: prompt template, a name of `verl_sql/prompts` or a path to a `.jinja` file.
         form: the schema's form.
+        examples: how many example values M-Schema shows of a column.
         descriptions: whether comments come from the databases' description CSVs.
         value_descriptions: whether comments say what the values mean, too.
         max_prompt_tokens: longest prompt in tokens of `tokenizer`; None for no limit.
@@ -46,6 +47,7 @@ class Settings:
 
     template: str = "reward_sql"
     form: SchemaForm = SchemaForm.MSCHEMA
+    examples: int = 3
     descriptions: bool = True
     value_descriptions: bool = False
     max_prompt_tokens: int | None = None

@@ -17,19 +17,19 @@ _DATE_TYPES = frozenset({"DATE", "TIME", "DATETIME", "TIMESTAMP"})
 _NUMERIC_TYPES = frozenset({"DECIMAL", "NUMERIC", "FLOAT"})
 
 
-def column_examples(connection: sqlite3.Connection, table: str, column: Column) -> list[str]:
-    """The example texts of one column, at most three, the same for the same file every time.
+def column_examples(connection: sqlite3.Connection, table: str, column: Column, shown: int = SHOWN) -> list[str]:
+    """The example texts of one column, at most `shown`, the same for the same file every time.
 
-    Of the first five distinct values the first three that are neither NULL nor empty are taken. None is shown if one
+    Of the first five distinct values the first that are neither NULL nor empty are taken. None is shown if one
     of them is an e-mail address, a URL, a blob or longer than 50 characters; only the first if one is longer than 20
     or the column holds dates.
     """
-    return choose_examples(distinct_values(connection, table, column.name, SAMPLED), column.type_name)
+    return choose_examples(distinct_values(connection, table, column.name, SAMPLED), column.type_name, shown)
 
 
-def choose_examples(values: Sequence[Any], type_name: str) -> list[str]:
+def choose_examples(values: Sequence[Any], type_name: str, count: int = SHOWN) -> list[str]:
     """The rule of `column_examples` applied to values already sampled."""
-    shown = [value for value in values if value is not None and value != ""][:SHOWN]
+    shown = [value for value in values if value is not None and value != ""][:count]
     texts = [_text(value, type_name) for value in shown]
     if not texts or any(isinstance(value, bytes) for value in shown) or any(_is_private(text) for text in texts):
         return []

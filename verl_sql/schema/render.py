@@ -9,6 +9,7 @@ from verl_sql.schema.compact import render_compact
 from verl_sql.schema.ddl import render_ddl
 from verl_sql.schema.descriptions import Descriptions, load_descriptions
 from verl_sql.schema.enriched import render_enriched
+from verl_sql.schema.examples import SHOWN
 from verl_sql.schema.mschema import render_mschema
 
 DESCRIPTION_FOLDER = "database_description"
@@ -35,6 +36,7 @@ def render_schema(
     descriptions: Descriptions | None = None,
     db_id: str | None = None,
     schema: DatabaseSchema | None = None,
+    examples: int = SHOWN,
 ) -> str:
     """The schema text of a database file.
 
@@ -44,6 +46,7 @@ def render_schema(
         descriptions: comments; None for none.
         db_id: the name to show, the file's name by default.
         schema: what to show of the database, all of it by default.
+        examples: how many example values M-Schema shows of a column.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -54,7 +57,7 @@ def render_schema(
         shown = schema or schema_of(connection, db_id or Path(database).stem)
         match SchemaForm(form):
             case SchemaForm.MSCHEMA:
-                return render_mschema(shown, connection, comments)
+                return render_mschema(shown, connection, comments, examples)
             case SchemaForm.MSCHEMA_BARE:
                 return render_mschema(shown)
             case SchemaForm.ENRICHED:
@@ -66,11 +69,12 @@ def render_schema(
 
 
 @lru_cache(maxsize=256)
-def schema_text(database: Path, form: SchemaForm, with_descriptions: bool, with_values: bool, db_id: str) -> str:
+def schema_text(
+    database: Path, form: SchemaForm, with_descriptions: bool, with_values: bool, db_id: str, examples: int = SHOWN
+) -> str:
     """`render_schema` with the descriptions that lie beside the file, remembered for the most recent databases."""
-    return render_schema(
-        database, form, descriptions_beside(database, with_values) if with_descriptions else None, db_id
-    )
+    comments = descriptions_beside(database, with_values) if with_descriptions else None
+    return render_schema(database, form, comments, db_id, examples=examples)
 
 
 def descriptions_beside(database: Path, with_values: bool = False) -> Descriptions:
