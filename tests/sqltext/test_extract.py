@@ -99,3 +99,16 @@ def test_repetition_takes_linear_time(piece: str) -> None:
 def test_unknown_style_is_refused() -> None:
     with pytest.raises(ValueError, match="xml"):
         extract_answer("SELECT 1", "xml")
+
+
+def test_real_completions_give_what_a_reader_takes(shared_dir: Path) -> None:
+    """`real_answers.jsonl` was written by reading the 180 completions: one (39) breaks off without an answer."""
+    lines = (shared_dir / "data/raw_completions.jsonl").read_text(encoding="utf-8").splitlines()
+    labels = [json.loads(line) for line in (Path(__file__).parent / "real_answers.jsonl").read_text().splitlines()]
+    assert len(lines) == len(labels) == 180
+    wrong = [
+        label["line"]
+        for line, label in zip(lines, labels, strict=True)
+        if extract_answer(json.loads(line)["raw"]).sql != label["sql"]
+    ]
+    assert wrong == []
