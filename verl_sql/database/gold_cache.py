@@ -48,6 +48,12 @@ class GoldResult:
     seconds: float = 0.0
     message: str = ""
 
+    @classmethod
+    def of(cls, execution: Execution) -> "GoldResult":
+        """What to keep of an execution."""
+        e = execution
+        return cls(e.status, e.digest, e.n_rows, e.all_null, e.seconds, e.message)
+
     @property
     def is_empty(self) -> bool:
         """Whether it ran and returned no row: any other empty result would equal it."""
@@ -100,14 +106,7 @@ class GoldCache:
         """
         if execution.data_fault or (execution.ok and not execution.digest):
             raise ValueError(f"not a gold result to keep: {execution.message or 'it was run without digest=True'}")
-        result = GoldResult(
-            execution.status,
-            execution.digest,
-            execution.n_rows,
-            execution.all_null,
-            execution.seconds,
-            execution.message,
-        )
+        result = GoldResult.of(execution)
         content, name = self._content(database), Path(database).stem
         self._add(name, content, sql, result)
         line = json.dumps({"database": name, "content": content, "sql": sql, **asdict(result)}) + "\n"
@@ -183,12 +182,6 @@ def content_digest(database: str | os.PathLike[str]) -> str:
 
 def _entry(fields: dict[str, Any]) -> tuple[str, str, str, GoldResult]:
     """Name, content, SQL and result of one line."""
-    result = GoldResult(
-        Status(fields["status"]),
-        fields["digest"],
-        fields["n_rows"],
-        fields["all_null"],
-        fields["seconds"],
-        fields["message"],
-    )
+    names = ("digest", "n_rows", "all_null", "seconds", "message")
+    result = GoldResult(Status(fields["status"]), **{name: fields[name] for name in names})
     return fields["database"], fields["content"], fields["sql"], result

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from verl_sql.database.doomed import Doomed
 from verl_sql.database.entries import Entry
 from verl_sql.database.limits import Limits
-from verl_sql.database.slot import Slot, blame
+from verl_sql.database.slot import Culprit, Slot, blame, settle
 from verl_sql.database.tasks import COMPARE
 from verl_sql.database.wire import GOLD
 
@@ -170,7 +170,7 @@ class Pool:
         """Up to `count` entries from the end of another slot's queue; golds that are slow or running there stay."""
         index, side = victim.running()
         stay = {victim.flight[index].key} if side == GOLD and 0 <= index < len(victim.flight) else set()
-        taken = []
+        taken: list[Entry] = []
         while len(taken) < count and victim.queue:
             key = victim.queue[-1].key
             if key in stay or key in self._costly:
@@ -249,18 +249,25 @@ class Pool:
                 self._bury(slot)
 
     def _bury(self, slot: Slot) -> None:
-        """A worker is dead or must die: settle what it was at and queue again what it had; the next batch starts another."""
+        """A worker is dead or must die: settle what it was at and queue what it had; the next batch starts another."""
         culprit = slot.culprit()
-        status = self._end_worker(slot)
-        _, _, left = slot.finish()
-        if culprit is not None:
-            blame(culprit, status, self._limits)
-            self._doomed.note(culprit)
-        else:
+        if culprit is None:
             slot.barren += 1
+        elif culprit.overran:
+            self._judge(culprit, 0)
+        status = self._end_worker(slot)
+        if culprit is not None and not culprit.overran:
+            self._judge(culprit, status)
+        _, _, left = slot.finish()
         slot.queue.extendleft(reversed(left))
         if slot.barren >= BARREN_MAX:
             raise RuntimeError(f"{BARREN_MAX} worker processes died before their first answer (exit {status})")
+
+    def _judge(self, culprit: Culprit, status: int) -> None:
+        """Settle what the entry that a worker died of comes to; a lone query is answered at once."""
+        blame(culprit, status, self._limits)
+        self._doomed.note(culprit)
+        settle(culprit.entry)
 
     def _end_worker(self, slot: Slot) -> int:
         """Kill a slot's worker and forget its descriptors; the exit status."""

@@ -10,7 +10,8 @@ from typing import Any
 from verl_sql.database.guard import Guard, Identity, Missing, Unusable, identify, open_guarded
 from verl_sql.database.results import ERROR, FORBIDDEN, OK, TIMEOUT, TOO_LARGE, Memory, Result, rows_bytes
 
-FIRST_CHUNK, CHUNK = 256, 2048
+FIRST_CHUNK, CHUNK = 8, 2048
+"""Rows fetched before memory is first looked at, and between looks."""
 NO_STATEMENT = "no SQL statement: the text is empty or holds only comments"
 _DATA_CODES = frozenset(
     (
@@ -22,6 +23,8 @@ _LARGE_CODES = frozenset((sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_NOMEM, sqlite3.S
 
 
 _CLOCK = re.compile(r"now|\(\s*\)|strftime\s*\(\s*'[^']*'\s*\)", re.IGNORECASE)
+
+_WIDE_FORMAT = re.compile(r"%[^%]*?(\d{7,}|\*)")
 
 
 class TooLarge(Exception):
@@ -156,6 +159,8 @@ class Runner:
         self._watch(deadline)
         try:
             result = self._fetch(database.connection, sql)
+            if guard.formatted and _WIDE_FORMAT.search(sql) and _has_null(result):
+                raise TooLarge("a formatted text is longer than a cell may be")
         except Exception as error:
             result = self._failure(error, guard, path, timeout)
         result.seconds = time.monotonic() - start
@@ -200,12 +205,14 @@ class Runner:
     def _read_rest(self, cursor: sqlite3.Cursor, result: Result) -> None:
         """The rows after the first chunk."""
         max_rows, max_bytes = self.limits["max_rows"], self.limits["max_bytes"]
+        size = FIRST_CHUNK
         while True:
             if result.held_bytes > max_bytes:
                 raise TooLarge(f"the result takes more than {max_bytes} bytes (after {len(result.rows)} rows)")
-            chunk = cursor.fetchmany(CHUNK)
+            chunk = cursor.fetchmany(size)
             if not chunk:
                 return
+            size = min(4 * size, CHUNK)
             result.rows += chunk
             result.held_bytes += rows_bytes(chunk)
             if len(result.rows) > max_rows:
@@ -237,6 +244,11 @@ class Runner:
 def _escaped(raw: bytes) -> str:
     """Decode text so that different bytes stay different."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def _has_null(result: Result) -> bool:
+    """Whether any cell is NULL."""
+    return any(cell is None for row in result.rows for cell in row)
 
 
 def _reads_clock(sql: str) -> bool:

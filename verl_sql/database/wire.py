@@ -102,7 +102,7 @@ class Board:
 
     def now(self) -> tuple[int, int, float]:
         """Item index, side and deadline of what the worker is at."""
-        return _STATE.unpack_from(self._page, 0)  # type: ignore[return-value]
+        return _STATE.unpack_from(self._page, 0)
 
     def stop_before(self, index: int) -> None:
         """The parent takes items from `index` on back; the worker shall not start them."""

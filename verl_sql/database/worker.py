@@ -9,7 +9,6 @@ import resource
 import select
 import signal
 import sqlite3
-import sys
 import time
 import traceback
 from typing import Any
@@ -112,5 +111,4 @@ def main(answers: int, board: int) -> None:
         Worker(0, answers, Board(board), limits).serve()
     except (EOFError, BrokenPipeError):
         pass
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
     os._exit(0)
