@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from verl_sql.sqltext.parse import parse_sql
+from verl_sql.sqltext.parse import Node, parse_sql
 from verl_sql.sqltext.scan import TokenKind, significant, unquote
 
 UNKNOWN = "?"
@@ -107,7 +107,7 @@ class _Reader:
         self.tables: set[str] = set()
         self.found: set[tuple[str, str]] = set()
 
-    def query(self, node: exp.Expression, ctes: dict[str, _Source], parent: _Scope | None) -> frozenset[str] | None:
+    def query(self, node: Node, ctes: dict[str, _Source], parent: _Scope | None) -> frozenset[str] | None:
         """Read a query; returns the names of its output columns, None where they are not known."""
         visible = dict(ctes)
         for cte in getattr(node, "ctes", ()):
@@ -126,7 +126,7 @@ class _Reader:
         self._visit(node, _Scope(parent, visible))
         return None
 
-    def _cte(self, cte: exp.Expression, visible: dict[str, _Source], parent: _Scope | None) -> None:
+    def _cte(self, cte: Node, visible: dict[str, _Source], parent: _Scope | None) -> None:
         """Read one CTE and make its name visible; a recursive one sees itself."""
         name = cte.alias.lower()
         named = _alias_columns(cte)
@@ -134,7 +134,7 @@ class _Reader:
         output = self.query(cte.this, visible, parent)
         visible[name] = _Source(None, named or output)
 
-    def _select(self, node: exp.Expression, scope: _Scope) -> frozenset[str] | None:
+    def _select(self, node: Node, scope: _Scope) -> frozenset[str] | None:
         """Read one SELECT: its sources first, then everything that names their columns."""
         origin = node.args.get("from_") or node.args.get("from")
         if origin is not None:
@@ -145,7 +145,7 @@ class _Reader:
         self._tail(node, scope)
         return output
 
-    def _source(self, node: exp.Expression, scope: _Scope) -> None:
+    def _source(self, node: Node, scope: _Scope) -> None:
         """Add one entry of a FROM clause, and the joins written inside its parentheses."""
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             self._table(node, scope)
@@ -159,7 +159,7 @@ class _Reader:
             scope.sources[node.alias.lower()] = _Source(None, None)
         self._joins(node, scope)
 
-    def _table(self, node: exp.Expression, scope: _Scope) -> None:
+    def _table(self, node: Node, scope: _Scope) -> None:
         """A named table: a CTE's name hides a base table's."""
         name = node.name.lower()
         alias = (node.alias or name).lower()
@@ -169,7 +169,7 @@ class _Reader:
         self.tables.add(name)
         scope.sources[alias] = _Source(name, self.names.columns.get(name))
 
-    def _joins(self, node: exp.Expression, scope: _Scope) -> None:
+    def _joins(self, node: Node, scope: _Scope) -> None:
         """Add joined sources, then read their conditions."""
         for join in node.args.get("joins") or ():
             self._source(join.this, scope)
@@ -184,7 +184,7 @@ class _Reader:
             (s.table, name) for s in scope.sources.values() if s.table is not None and name in (s.columns or (name,))
         )
 
-    def _projections(self, node: exp.Expression, scope: _Scope) -> frozenset[str] | None:
+    def _projections(self, node: Node, scope: _Scope) -> frozenset[str] | None:
         """Read the select list; returns its output names, None if a star hides some."""
         output: set[str] | None = set()
         for item in node.expressions:
@@ -197,7 +197,7 @@ class _Reader:
                 output.add(item.alias_or_name.lower())
         return None if output is None else frozenset(output)
 
-    def _star(self, item: exp.Expression, scope: _Scope) -> set[str] | None:
+    def _star(self, item: Node, scope: _Scope) -> set[str] | None:
         """Expand `*` or `t.*`; returns the column names it stands for, None where they are not known."""
         table = item.table.lower() if isinstance(item, exp.Column) else ""
         sources = [s for alias, s in scope.sources.items() if not table or alias == table]
@@ -208,7 +208,7 @@ class _Reader:
             columns = None if columns is None or source.columns is None else columns | source.columns
         return columns
 
-    def _tail(self, node: exp.Expression, scope: _Scope) -> None:
+    def _tail(self, node: Node, scope: _Scope) -> None:
         """Read WHERE, GROUP BY, HAVING, ORDER BY and the rest; an ORDER BY term may be an output name first."""
         for key, value in node.args.items():
             if key in ("expressions", "from_", "from", "joins", "with_", "with", "this", "expression", "alias"):
@@ -216,10 +216,10 @@ class _Reader:
             for child in value if isinstance(value, list) else (value,):
                 if isinstance(child, exp.Order):
                     self._order(child, scope)
-                elif isinstance(child, exp.Expression):
+                elif hasattr(child, "iter_expressions"):
                     self._visit(child, scope)
 
-    def _order(self, order: exp.Expression, scope: _Scope) -> None:
+    def _order(self, order: Node, scope: _Scope) -> None:
         """Read the terms of ORDER BY."""
         for ordered in order.expressions:
             term = ordered.this
@@ -227,7 +227,7 @@ class _Reader:
                 continue
             self._visit(ordered, scope)
 
-    def _visit(self, root: exp.Expression, scope: _Scope) -> None:
+    def _visit(self, root: Node, scope: _Scope) -> None:
         """Read an expression: columns here, queries inside it in a scope of their own."""
         stack = [root]
         while stack:
@@ -247,7 +247,7 @@ class _Reader:
         if name not in scope.ctes and name in self.names.columns:
             self.tables.add(name)
 
-    def _column(self, node: exp.Expression, scope: _Scope) -> None:
+    def _column(self, node: Node, scope: _Scope) -> None:
         """Record one column reference."""
         if isinstance(node.this, exp.Star):
             self._star(node, scope)
@@ -295,7 +295,7 @@ def _outwards(scope: _Scope | None) -> Iterator[_Scope]:
         scope = scope.parent
 
 
-def _alias_columns(node: exp.Expression) -> frozenset[str] | None:
+def _alias_columns(node: Node) -> frozenset[str] | None:
     """Column names given in `AS t(c1, c2)`."""
     alias = node.args.get("alias")
     columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None

@@ -5,7 +5,7 @@ Trees are for looking: nothing here is ever turned back into SQL that runs.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Any
 
 import sqlglot
 from func_timeout import FunctionTimedOut, func_timeout
@@ -13,6 +13,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from verl_sql.sqltext.scan import TokenKind, significant
+
+Node = Any
+"""A node of a tree; its classes differ between the versions of sqlglot that are allowed, so they are not spelled out."""
 
 MAX_SECONDS = 2.0
 """Time one parse may take."""
@@ -32,7 +35,7 @@ class ParsedSql:
         error: one line.
     """
 
-    tree: exp.Expression | None
+    tree: Node | None
     error: str | None
 
 
@@ -79,7 +82,7 @@ def _parse(sql: str) -> ParsedSql:
         return ParsedSql(None, f"not parsed: {type(error).__name__}")
     if len(statements) != 1:
         return ParsedSql(None, f"{len(statements)} statements")
-    return ParsedSql(cast(exp.Expression, statements[0]), None)
+    return ParsedSql(statements[0], None)
 
 
 def _first_line(error: SqlglotError) -> str:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from verl_sql.sqltext.clauses import clause_tokens
 from verl_sql.sqltext.items import NO_SCHEMA, SchemaNames
-from verl_sql.sqltext.parse import parse_sql
+from verl_sql.sqltext.parse import Node, parse_sql
 from verl_sql.sqltext.similarity import bag_f1
 
 CLAUSES = ("select", "distinct", "sources", "joins", "where", "group by", "having", "order by", "limit")
@@ -186,13 +186,13 @@ class _Builder:
         """Remember whose columns are whose."""
         self.names = names
 
-    def query(self, node: exp.Expression, outer: Owners) -> Profile:
+    def query(self, node: Node, outer: Owners) -> Profile:
         """The profile of a query of any kind."""
         draft = _Draft()
         self._into(node, draft, outer)
         return draft.frozen()
 
-    def _into(self, node: exp.Expression, draft: _Draft, outer: Owners) -> None:
+    def _into(self, node: Node, draft: _Draft, outer: Owners) -> None:
         """Add a query to a draft; the first branch of a set operation is the draft itself."""
         for cte in getattr(node, "ctes", ()):
             draft.nested.append(("with", self.query(cte.this, outer)))
@@ -208,7 +208,7 @@ class _Builder:
         else:
             draft.add("select", self._shape(node, "select", draft, outer))
 
-    def _select(self, node: exp.Expression, draft: _Draft, outer: Owners) -> None:
+    def _select(self, node: Node, draft: _Draft, outer: Owners) -> None:
         """Add one SELECT."""
         aliases: dict[str, str] = {}
         scope = (aliases, *outer)
@@ -229,7 +229,7 @@ class _Builder:
             draft.add("distinct", "distinct")
         self._modifiers(node, draft, scope)
 
-    def _source(self, node: exp.Expression, draft: _Draft, scope: Owners) -> str:
+    def _source(self, node: Node, draft: _Draft, scope: Owners) -> str:
         """The shape of one entry of FROM; its alias becomes known."""
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
@@ -241,7 +241,7 @@ class _Builder:
             return "subquery"
         return self._shape(node, "sources", draft, scope)
 
-    def _join(self, join: exp.Expression, draft: _Draft, scope: Owners) -> str:
+    def _join(self, join: Node, draft: _Draft, scope: Owners) -> str:
         """The shape of one join: its kind and its condition; `INNER` says nothing that `JOIN` does not."""
         kind = " ".join(str(join.args.get(part) or "").lower() for part in ("method", "side", "kind")).split()
         using = sorted(name.name.lower() for name in join.args.get("using") or ())
@@ -250,7 +250,7 @@ class _Builder:
         words = [word for word in kind if word not in ("inner", "outer", "cross")]
         return " ".join([*words, "join", condition, *using]).strip()
 
-    def _modifiers(self, node: exp.Expression, draft: _Draft, scope: Owners) -> None:
+    def _modifiers(self, node: Node, draft: _Draft, scope: Owners) -> None:
         """Add WHERE, GROUP BY, HAVING, ORDER BY and LIMIT."""
         args = node.args
         for clause in ("where", "having"):
@@ -265,7 +265,7 @@ class _Builder:
             if args.get(key) is not None:
                 draft.add("limit", f"{key} {_count(args[key].expression)}")
 
-    def _shape(self, node: exp.Expression, clause: str, draft: _Draft, scope: Owners) -> str:
+    def _shape(self, node: Node, clause: str, draft: _Draft, scope: Owners) -> str:
         """One expression as text: names resolved, literals `?`, the order of operands undone where it means nothing."""
         if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
             return "null" if isinstance(node, exp.Null) else "?"
@@ -282,7 +282,7 @@ class _Builder:
             parts.sort()
         return f"{name}({','.join(reversed(parts) if flipped else parts)})" if parts else name
 
-    def _column(self, node: exp.Expression, scope: Owners) -> str:
+    def _column(self, node: Node, scope: Owners) -> str:
         """`table.column` where the table is known, `.column` otherwise; a quoted name nobody has is a literal."""
         name, qualifier = node.name.lower(), node.table.lower()
         for aliases in scope:
@@ -297,12 +297,12 @@ class _Builder:
         return "?" if quoted and self.names.columns else f".{name}"
 
 
-def _is_wrapped(source: exp.Expression) -> bool:
+def _is_wrapped(source: Node) -> bool:
     """Whether a source is a table in parentheses, alone or with joins."""
     return isinstance(source, exp.Subquery) and not isinstance(source.this, exp.Query)
 
 
-def _atoms(node: exp.Expression) -> Iterator[exp.Expression]:
+def _atoms(node: Node) -> Iterator[Node]:
     """The operands of a conjunction, parentheses removed."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -313,13 +313,13 @@ def _atoms(node: exp.Expression) -> Iterator[exp.Expression]:
         yield node
 
 
-def _operator(node: exp.Expression) -> str:
+def _operator(node: Node) -> str:
     """`union`, `union all`, `intersect` or `except`."""
     every = node.args.get("distinct") is False
     return f"{type(node).__name__.lower()}{' all' if every else ''}"
 
 
-def _label(node: exp.Expression) -> str:
+def _label(node: Node) -> str:
     """What kind of node it is; a function unknown to sqlglot goes by its name."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
@@ -328,6 +328,6 @@ def _label(node: exp.Expression) -> str:
     return type(node).__name__.lower()
 
 
-def _count(node: exp.Expression | None) -> str:
+def _count(node: Node) -> str:
     """A LIMIT's number is structure, not data: `LIMIT 1` and `LIMIT 3` differ."""
     return node.name if isinstance(node, exp.Literal) else "?"
