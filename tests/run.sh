@@ -19,4 +19,5 @@ echo "verl_sql tests: $("$VENV/bin/python" --version) in $VENV, shared data: ${V
 cd "$ROOT"
 # Hubs are never asked: what the tests need, they make. One thread for each worker, as in training on CPU.
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+unset PYTHONDONTWRITEBYTECODE # each of the trainer's processes would compile verl and torch anew
 exec "$VENV/bin/python" -m pytest --durations=15 --durations-min=3 "$@"

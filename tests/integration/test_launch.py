@@ -33,6 +33,12 @@ def test_success_passes_output_and_status_on(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_command_may_write_byte_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    done, _, _ = run_launcher(tmp_path, "echo ${PYTHONDONTWRITEBYTECODE:-unset}")
+    assert done.stdout == "unset\n"
+
+
 @pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_failure_keeps_the_exit_status(tmp_path: Path, script: str, code: int) -> None:
     done, log, _ = run_launcher(tmp_path, script)
