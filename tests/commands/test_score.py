@@ -154,7 +154,7 @@ def test_another_runs_output_is_not_touched(root: Path, tmp_path: Path) -> None:
 
 
 def test_killed_in_the_middle_it_goes_on_to_the_same_bytes(root: Path, tmp_path: Path) -> None:
-    slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 60000) SELECT max(n) + {} FROM c"
+    slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000) SELECT max(n) + {} FROM c"
     pairs = write_pairs(tmp_path / "in.jsonl", [pair(i, slow.format(i)) for i in range(200)])
     options = ["--pairs", str(pairs), "--db-root", str(root), "--comparators", "bird_set,soft_f1", "--workers", "1"]
     command = [sys.executable, "-c", "from verl_sql.cli import main; main()", "score", *options]
