@@ -3,8 +3,9 @@
     VERL_SQL_SHARED=… python benchmarks/reward_terms.py [pairs]
 
 Naive execution is what the official evaluators do a pair: open the database, run gold and prediction under
-func_timeout, compare two sets; the same without func_timeout is printed for comparison. Ours is `compute_score` without a judge, one call a pair from one thread: extraction,
-guarded execution in worker processes, every term. Each distinct query is parsed once; the parses are counted.
+func_timeout, compare two sets; the same without func_timeout is printed for comparison. Ours is `compute_score`
+without a judge, one call a pair from one thread: extraction, guarded execution in worker processes, every term. Each
+distinct query is parsed once; the parses are counted.
 """
 
 import importlib

@@ -5,18 +5,18 @@
 | execution | 1 if the final SQL's result matches the gold's | 2.0 |
 | progress | alignment(final) − alignment(initial), in [−1, 1] | 0.5 |
 | latency | 1/t if the final SQL is right and turn t was the first right one, else 0 | 1.5 |
-| status | +1 invalid first SQL ended valid, −1 valid first SQL ended invalid | 0.25 |
+| status | +1 invalid first SQL ended valid, −1 valid first SQL ended invalid | 0.2 |
 
 alignment = α·structural + (1 − α)·lexical, α = 0.5: diagnostic trees clause by clause, and token edits.
-Range [−0.75, 4.25]. With these defaults no wrong final SQL earns more than a right one: the best wrong is
-0.5 + 0.25 = 0.75, the worst right 2 − 0.5 + 1.5/16 = 1.59 (16 turns are looked at). And spoiling the first turn on
-purpose does not pay a policy that knows the answer: it would gain at most 0.5 + 0.25 and lose 1.5/2.
+Range [−0.7, 4.0]. With these defaults no wrong final SQL earns more than a right one: the best wrong is 0.5 + 0.2 = 0.7,
+the worst right 2 − 0.5 + 1.5/16 = 1.59 (16 turns are looked at). And spoiling the first turn on purpose does not pay a
+policy that knows the answer: it would gain at most 0.5 + 0.2 and lose 1.5/2.
 A single turn has progress 0 and status 0.
 
 A sample: gold `SELECT name FROM team`, turns `<answer>SELECT nam FROM team</answer>` and
 `<answer>SELECT name FROM team</answer>`. Initial: clauses SELECT 0, sources 1, structural 0.5; one token of four
 differs, lexical 0.75; alignment 0.625. Final: 1. Progress 0.375, latency 1/2, status +1:
-2 + 0.5·0.375 + 1.5·0.5 + 0.25 = 3.1875.
+2 + 0.5·0.375 + 1.5·0.5 + 0.2 = 3.1375.
 
 The turns come from `extra_info["attempts"]` (an agent loop's tool_extra_fields) or from the `<answer>` blocks.
 
@@ -43,7 +43,7 @@ REWARD = Reward(
         "execution": Term(2.0, execution),
         "progress": Term(0.5, progress),
         "latency": Term(1.5, latency),
-        "status": Term(0.25, status_change),
+        "status": Term(0.2, status_change),
     },
     facts={"alignment": final_alignment, "n_sql_turns": n_turns},
     attempts=every_answer,

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from verl_sql.sqltext.scan import TokenKind, significant
 
 Node = Any
-"""A node of a tree; its classes differ between the versions of sqlglot that are allowed, so they are not spelled out."""
+"""A node of a tree; its classes differ between the allowed versions of sqlglot, so they are not spelled out."""
 
 MAX_SECONDS = 2.0
 """Time one parse may take."""
