@@ -1,6 +1,7 @@
 """Executor: what single, bulk and asynchronous calls give, and how the kinds of fault are told apart."""
 
 import asyncio
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -261,8 +262,6 @@ def test_default_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_variants_must_all_agree(executor: Executor, shop: Path, fresh: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(fresh) as connection:
         connection.execute("INSERT INTO item VALUES (9, 'cog', 9.0, 'Bari')")
     connection.close()

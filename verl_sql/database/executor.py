@@ -24,6 +24,7 @@ from verl_sql.database.comparators import check_comparators
 from verl_sql.database.entries import Answer, Entry, FutureSink, OneSink, StreamSink
 from verl_sql.database.execution import Comparison, Execution, Status
 from verl_sql.database.faults import DatabaseNotFound, DatabaseUnusable, ExecutorError
+from verl_sql.database.guard import GONE
 from verl_sql.database.limits import Limits
 from verl_sql.database.pool import Pool
 from verl_sql.database.tasks import COMPARE, RUN
@@ -94,14 +95,14 @@ class Executor:
             ExecutorError: the pool is.
         """
         task = self._run_task(database, sql, timeout, keep_rows, digest)
-        return _checked(_execution(self._ask(task)), database)
+        return _checked(_execution(self._ask(task)))
 
     async def aexecute(
         self, database: PathLike, sql: str, *, timeout: float | None = None, keep_rows: int = 0, digest: bool = False
     ) -> Execution:
         """`execute` for an event loop; waits without a thread."""
         task = self._run_task(database, sql, timeout, keep_rows, digest)
-        return _checked(_execution(await self._ask_async(task)), database)
+        return _checked(_execution(await self._ask_async(task)))
 
     def execute_many(
         self,
@@ -142,7 +143,7 @@ class Executor:
             ExecutorError: the pool is.
         """
         task = self._compare_task(database, gold, pred, tuple(comparators), timeout, variants)
-        return _checked_comparison(_comparison(self._ask(task)), database)
+        return _checked_comparison(_comparison(self._ask(task)))
 
     async def acompare(
         self,
@@ -156,7 +157,7 @@ class Executor:
     ) -> Comparison:
         """`compare` for an event loop; waits without a thread."""
         task = self._compare_task(database, gold, pred, tuple(comparators), timeout, variants)
-        return _checked_comparison(_comparison(await self._ask_async(task)), database)
+        return _checked_comparison(_comparison(await self._ask_async(task)))
 
     def compare_many(
         self, pairs: Iterable[Pair], *, comparators: Iterable[str] = ("bird_set",), timeout: float | None = None
@@ -398,15 +399,15 @@ def _from_wire(fields: tuple[Any, ...]) -> Execution:
     return Execution(_STATUS[fields[0]], *fields[1:])
 
 
-def _checked(execution: Execution, database: PathLike) -> Execution:
+def _checked(execution: Execution) -> Execution:
     """The execution, unless the database was at fault."""
     if not execution.data_fault:
         return execution
-    raise (DatabaseUnusable if os.path.exists(database) else DatabaseNotFound)(execution.message)
+    raise (DatabaseNotFound if GONE in execution.message else DatabaseUnusable)(execution.message)
 
 
-def _checked_comparison(comparison: Comparison, database: PathLike) -> Comparison:
+def _checked_comparison(comparison: Comparison) -> Comparison:
     """The comparison, unless a database was at fault."""
-    _checked(comparison.gold, database)
-    _checked(comparison.pred, database)
+    _checked(comparison.gold)
+    _checked(comparison.pred)
     return comparison

@@ -61,6 +61,10 @@ class Identity(NamedTuple):
     wal: tuple[int, int, int] | None
 
 
+GONE = "is gone or cannot be reached"
+"""What every message about a missing file says."""
+
+
 class Unusable(Exception):
     """The database file is at fault; the message names it."""
 
@@ -78,7 +82,7 @@ def identify(path: str) -> Identity:
     try:
         s = os.stat(path)
     except OSError as error:
-        raise Missing(f"database {path} is gone or cannot be reached: {error.strerror or error}") from None
+        raise Missing(f"database {path} {GONE}: {error.strerror or error}") from None
     try:
         w = os.stat(path + "-wal")
         wal = (w.st_ino, w.st_size, w.st_mtime_ns) if w.st_size else None
@@ -174,7 +178,7 @@ def _uri(path: str, identity: Identity) -> str:
         with open(path, "rb") as file:
             header = file.read(20)
     except OSError as error:
-        raise Missing(f"database {path} cannot be read: {error.strerror or error}") from None
+        raise Missing(f"database {path} {GONE}: {error.strerror or error}") from None
     if not header.startswith(_HEADER):
         what = "is empty (0 bytes)" if not header else "is not a SQLite database"
         raise Unusable(f"database {path} {what}")
