@@ -8,7 +8,7 @@
 | status | +1 invalid first SQL ended valid, −1 valid first SQL ended invalid | 0.2 |
 
 alignment = α·structural + (1 − α)·lexical, α = 0.5: diagnostic trees clause by clause, and token edits.
-Range [−0.7, 4.0]. With these defaults no wrong final SQL earns more than a right one: the best wrong is 0.5 + 0.2 = 0.7,
+Range [−0.7, 4.0]. With these defaults no wrong final SQL earns more than a right one: the best wrong is 0.5 + 0.2,
 the worst right 2 − 0.5 + 1.5/16 = 1.59 (16 turns are looked at). And spoiling the first turn on purpose does not pay a
 policy that knows the answer: it would gain at most 0.5 + 0.2 and lose 1.5/2.
 A single turn has progress 0 and status 0.

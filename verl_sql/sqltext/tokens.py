@@ -45,7 +45,7 @@ def _normalised(sql: str, token: Token) -> tuple[str, int]:
     text = sql[token.start : token.end]
     if text[0] in "`[":
         name = unquote(text).lower()
-        return (f'"{name}"' if name in CLAUSE_WORDS else name), token.end
+        return (f'"{name}"' if name in CLAUSE_WORDS or not name else name), token.end
     if token.kind in (TokenKind.STRING, TokenKind.QUOTED):
         return text, token.end
     pattern = _NUMBER if text[0].isdigit() or text[0] == "." else _OPERATORS
