@@ -182,6 +182,8 @@ def test_command_line(root: Path, tmp_path: Path) -> None:
     wrong_root = CliRunner().invoke(build_app(), [*base, "--db-root", str(root / "nowhere")])
     assert wrong_root.exit_code == 2
     assert "is not a folder" in wrong_root.output
+    no_time = CliRunner().invoke(build_app(), [*base, "--db-root", str(root), "--timeout", "0"])
+    assert no_time.exit_code == 2
     assert not out.exists()
     done = CliRunner().invoke(build_app(), [*base, "--db-root", str(root), "--timeout", "20"])
     assert done.exit_code == 0

@@ -64,14 +64,16 @@ def register(app: typer.Typer) -> None:
         db_root: Annotated[list[Path], typer.Option(help="Root of the databases; may be repeated.")],
         out: Annotated[Path, typer.Option(help="JSON lines to write; a partial one is continued.")],
         comparators: Annotated[str, typer.Option(help="Comma-separated names.")] = ALL,
-        workers: Annotated[int | None, typer.Option(help="Worker processes; default: one a CPU.")] = None,
-        timeout: Annotated[float, typer.Option(help="Seconds one query may run.")] = 30.0,
+        workers: Annotated[int | None, typer.Option(min=1, help="Worker processes; default: one a CPU.")] = None,
+        timeout: Annotated[float, typer.Option(min=0.001, max=86_400, help="Seconds one query may run.")] = 30.0,
     ) -> None:
         """Compare predicted with gold queries; resumable, bad lines are reported and left out."""
+        from verl_sql.database.faults import ExecutorError
+
         names = [name.strip() for name in comparators.split(",") if name.strip()]
         try:
             summary = score_file(pairs, db_root, out, names, workers=workers, timeout=timeout)
-        except ScoreError as error:
+        except (ScoreError, ExecutorError) as error:
             typer.echo(f"verl-sql score: {error}", err=True)
             raise typer.Exit(2) from None
         done = f"{summary.scored} scored, {summary.resumed} found scored already, {summary.bad} bad lines left out"
