@@ -44,14 +44,14 @@ def wait_busy(executor: Executor) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_a_worker_killed_from_outside_costs_one_retry(shop: Path, number: int) -> None:
-    with Executor(1, timeout=60.0) as executor:
+    with Executor(1, timeout=300.0) as executor:
         found: list[object] = []
         sql = COUNT.format(6_000_000)
         thread = threading.Thread(target=lambda: found.append(executor.execute(shop, sql, keep_rows=1).rows))
         thread.start()
         victim = wait_busy(executor)
         os.kill(victim, number)
-        thread.join(60)
+        thread.join(300)
         assert found == [((6_000_000,),)]
         assert executor.worker_pids() != [victim]
 
@@ -59,7 +59,7 @@ def test_a_worker_killed_from_outside_costs_one_retry(shop: Path, number: int) -
 def test_a_worker_killed_in_a_batch_loses_no_answer(shop: Path) -> None:
     pairs = [Pair(shop, f"SELECT {i}", COUNT.format(400_000 + i)) for i in range(30)]
     pairs += [Pair(shop, f"SELECT {i}", f"SELECT {i}") for i in range(500)]
-    with Executor(2, timeout=60.0) as executor:
+    with Executor(2, timeout=300.0) as executor:
         stream = executor.compare_many(pairs)
         values = [next(stream).values["bird_set"]]
         for pid in executor.worker_pids():
@@ -69,7 +69,7 @@ def test_a_worker_killed_in_a_batch_loses_no_answer(shop: Path) -> None:
 
 
 def test_a_query_that_kills_every_worker_is_an_error(shop: Path) -> None:
-    with Executor(1, timeout=60.0) as executor:
+    with Executor(1, timeout=300.0) as executor:
         found: list[object] = []
         thread = threading.Thread(target=lambda: found.append(executor.compare(shop, "SELECT 1", ENDLESS)))
         thread.start()
@@ -78,7 +78,7 @@ def test_a_query_that_kills_every_worker_is_an_error(shop: Path) -> None:
         while executor.worker_pids() in ([], [first]):
             time.sleep(0.01)
         os.kill(wait_busy(executor), signal.SIGKILL)
-        thread.join(60)
+        thread.join(300)
         (comparison,) = found
         assert comparison.gold.ok
         assert comparison.pred.status == "error"
@@ -125,6 +125,14 @@ def test_close_leaves_no_process_thread_or_descriptor(shop: Path) -> None:
         assert all(ended(pid) for pid in pids)
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert threading.active_count() == threads
+
+
+def test_a_forgotten_executor_ends_its_workers(shop: Path) -> None:
+    executor = Executor(1, timeout=20.0)
+    executor.execute(shop, "SELECT 1")
+    pids = executor.worker_pids()
+    del executor
+    assert all(ended(pid) for pid in pids)
 
 
 def run_script(body: str, *arguments: str) -> list[str]:

@@ -275,6 +275,7 @@ class _Home:
                 raise ExecutorError("the executor was closed")
             if self._pool is None or not self._pool.alive:
                 self._pool = Pool(self.workers, self.limits)
+                weakref.finalize(self, self._pool.close)
             return self._pool
 
     def pids(self) -> list[int]:

@@ -27,6 +27,9 @@ BATCH_SECONDS, BATCH_MAX = 0.02, 64
 SPLIT_SECONDS = 0.05
 """A batch that gave no answer for so long is shared with idle workers."""
 
+STEAL_SECONDS = 0.005
+"""A short queue is left to its worker, which remembers its golds, unless that worker gave no answer for so long."""
+
 COSTLY_SECONDS, COSTLY_MAX = 1.0, 10_000
 """A gold query slower than this is run by one worker only; so many of them are known."""
 
@@ -91,6 +94,8 @@ class Pool:
             return
         self._closing = True
         self._wake()
+        if threading.current_thread() is self._thread:
+            return
         self._thread.join()
         self._free()
         self._fail_inbox()
@@ -125,8 +130,7 @@ class Pool:
 
     def _step(self) -> None:
         """Wait for something to happen, and act on it."""
-        busy = any(slot.busy for slot in self._slots)
-        for key, events in self._selector.select(TICK_SECONDS if busy else None):
+        for key, events in self._selector.select(self._patience()):
             if key.data is None:
                 self._drain_wake()
             elif events & selectors.EVENT_WRITE:
@@ -135,9 +139,17 @@ class Pool:
                 self._receive(key.data)
         self._sort_inbox()
         self._end_overdue()
-        for slot in self._slots:
-            if not slot.busy and (entries := self._next_batch(slot)):
-                self._launch(slot, entries)
+        for choose in (self._own_batch, self._foreign_batch):
+            for slot in self._slots:
+                if not slot.busy and (entries := choose(slot)):
+                    self._launch(slot, entries)
+
+    def _patience(self) -> float | None:
+        """Seconds until something should be looked at though nothing happened; None when nothing runs."""
+        if not any(slot.busy for slot in self._slots):
+            return None
+        waiting = any(slot.queue for slot in self._slots) and not all(slot.busy for slot in self._slots)
+        return STEAL_SECONDS if waiting else TICK_SECONDS
 
     def _drain_wake(self) -> None:
         """Forget the wake-ups: read the bytes, then clear the flag, then (the caller) look at the inbox. In this order
@@ -155,16 +167,24 @@ class Pool:
             entry.owner = slot
             slot.queue.append(entry)
 
-    def _next_batch(self, slot: Slot) -> list[Entry]:
-        """What an idle slot should do: its own queue, else some of the longest other queue, else part of a batch that
-        does not move."""
-        size = max(1, min(BATCH_MAX, int(BATCH_SECONDS / self._seconds_each)))
-        if slot.queue:
-            return [slot.queue.popleft() for _ in range(min(size, len(slot.queue)))]
+    def _batch_size(self) -> int:
+        """How many entries a batch should hold, from the time that entries took lately."""
+        return max(1, min(BATCH_MAX, int(BATCH_SECONDS / self._seconds_each)))
+
+    def _own_batch(self, slot: Slot) -> list[Entry]:
+        """The next entries of a slot's own queue."""
+        return [slot.queue.popleft() for _ in range(min(self._batch_size(), len(slot.queue)))]
+
+    def _foreign_batch(self, slot: Slot) -> list[Entry]:
+        """What an idle slot without a queue can take over: some of the longest other queue, if its worker will not come
+        to it soon, or part of a batch that does not move."""
         longest = max(self._slots, key=lambda other: len(other.queue))
-        if longest.queue:
-            return self._steal(longest, min(size, (len(longest.queue) + 1) // 2))
-        return self._split()
+        if not longest.queue:
+            return self._split()
+        size = self._batch_size()
+        if len(longest.queue) <= size and time.monotonic() - longest.moved < STEAL_SECONDS:
+            return []
+        return self._steal(longest, min(size, (len(longest.queue) + 1) // 2))
 
     def _steal(self, victim: Slot, count: int) -> list[Entry]:
         """Up to `count` entries from the end of another slot's queue; golds that are slow or running there stay."""

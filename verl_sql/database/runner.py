@@ -230,7 +230,7 @@ class Runner:
         if isinstance(error, MemoryError):
             self.rest()
             return Result(TOO_LARGE, f"needs more memory than a worker has ({self.limits['worker_memory_mb']} MiB)")
-        if code & 0xFF in _DATA_CODES:
+        if code & 0xFF in _DATA_CODES and code != sqlite3.SQLITE_CORRUPT_VTAB:
             return Result(ERROR, f"database {path} cannot be read: {error}", data_fault=True)
         return Result(ERROR, str(error))
 

@@ -12,7 +12,7 @@ from verl_sql.database.wire import COMPARING, GOLD
 
 NOTHING_RUNNING = -1
 
-BEGIN_SECONDS = 60.0
+BEGIN_SECONDS = 300.0
 """A worker that has not begun its batch after so long is taken for dead."""
 
 
