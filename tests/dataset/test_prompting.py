@@ -13,7 +13,7 @@ EXAMPLE = Example("bird", "dev", "0", "d", QUESTION, "hint: <b>", "SELECT 1")
 
 
 def test_bundled_templates() -> None:
-    assert template_names() == ["compact", "reasoning_sql", "reward_sql", "tabular", "think2sql"]
+    assert template_names() == ["compact", "reasoning_sql", "reward_sql", "table_qa", "tabular", "think2sql"]
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -21,7 +21,8 @@ def test_texts_are_inserted_as_they_are(name: str) -> None:
     messages = PromptTemplate(name).messages(EXAMPLE, "SCHEMA\n(a:TEXT)")
     user = messages[-1]
     assert user["role"] == "user"
-    assert all(part in user["content"] for part in (QUESTION, "hint: <b>", "SCHEMA\n(a:TEXT)"))
+    assert all(part in user["content"] for part in (QUESTION, "SCHEMA\n(a:TEXT)"))
+    assert ("hint: <b>" in user["content"]) == (name != "table_qa")
     assert user["content"] == user["content"].strip()
 
 

@@ -10,7 +10,7 @@ from verl_sql.schema.compact import render_compact
 from verl_sql.schema.ddl import render_ddl
 from verl_sql.schema.descriptions import load_descriptions
 from verl_sql.schema.enriched import column_statistics, frequent_values
-from verl_sql.schema.render import SchemaForm, descriptions_beside, render_schema, schema_text
+from verl_sql.schema.render import SchemaForm, descriptions_beside, render_schema
 
 
 def test_ddl_runs_and_gives_the_same_schema(shop_file: Path, tmp_path: Path) -> None:
@@ -56,11 +56,6 @@ def test_every_form_of_an_empty_database(form: SchemaForm, tmp_path: Path) -> No
     text = render_schema(tmp_path / "e.sqlite", form)
     assert "t" in text
     assert "Examples" not in text
-
-
-def test_schema_text_takes_the_descriptions_beside_the_file(shop_file: Path) -> None:
-    assert "the unique number" in schema_text(shop_file, SchemaForm.MSCHEMA, True, False, "shop")
-    assert "the unique number" not in schema_text(shop_file, SchemaForm.MSCHEMA, False, False, "shop")
 
 
 def test_unknown_form(shop_file: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from verl_sql.database.introspect import DatabaseSchema, open_for_reading, read_schema
 from verl_sql.schema.descriptions import Descriptions, load_descriptions
-from verl_sql.schema.mschema import foreign_key_section, render_mschema, render_table
+from verl_sql.schema.mschema import foreign_key_section, mschema_blocks, render_mschema, table_block
 
 SHOP = """【DB_ID】 shop
 【Schema】
@@ -76,8 +76,10 @@ def test_blocks_equal_the_reference(shared_dir: Path) -> None:
         reference = json.loads(file.read_text(encoding="utf-8"))
         path = database_file(shared_dir, reference["db_id"])
         with open_for_reading(path) as connection:
-            for table in read_schema(path).tables:
-                ours = render_table(table, connection, Descriptions())
+            schema = read_schema(path)
+            blocks = mschema_blocks(schema, connection, Descriptions())
+            for table in schema.tables:
+                ours = table_block(table, blocks)
                 compare_blocks(ours, reference["blocks"][table.name], reference, table.name)
 
 

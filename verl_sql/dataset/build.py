@@ -28,6 +28,7 @@ from verl_sql.dataset.prompting import PROMPT_FOLDER
 from verl_sql.dataset.reasons import meanings
 from verl_sql.dataset.report import PAPER_COUNTS, SplitReport
 from verl_sql.dataset.settings import Settings
+from verl_sql.dataset.tables_json import read_tables
 
 PART_SIZE = 256
 
@@ -42,6 +43,7 @@ class Dataset:
         splits: split -> a function that reads its examples from the beginning.
         files: the question files, whose change makes earlier work invalid.
         db_root: the folder of databases; None for a dataset without.
+        tables: a `tables.json`, for questions whose database is not there.
         errata: split -> known errors.
     """
 
@@ -50,6 +52,7 @@ class Dataset:
     splits: Mapping[str, Callable[[], Iterable[Example]]]
     files: tuple[Path, ...] = ()
     db_root: Path | None = None
+    tables: Path | None = None
     errata: Mapping[str, ErrataFilter] = field(default_factory=dict)
 
 
@@ -72,13 +75,14 @@ def build_dataset(dataset: Dataset, settings: Settings, out: str | Path, workers
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     catalog = Catalog(dataset.db_root) if dataset.db_root is not None else None
+    schemas = read_tables(dataset.tables) if dataset.tables else {}
     fingerprint = settings.fingerprint(dataset.name, *(_identity(file) for file in dataset.files))
     parts = folder / ".parts" / fingerprint
     duplicates = DuplicateFilter()
     reports: dict[str, Any] = {}
     with ExitStack() as stack:
         executor = stack.enter_context(Executor(workers, settings.timeout))
-        preparation = Preparation(settings, catalog, executor)
+        preparation = Preparation(settings, catalog, executor, schemas)
         for split, read in dataset.splits.items():
             candidates = _candidates(_selected(read(), settings), duplicates, dataset.errata.get(split))
             work = _Split(parts / split, preparation, split)

@@ -17,7 +17,9 @@ Reader = Callable[[Path, str], Iterable[Example]]
 FileFinder = Callable[[Path, str], tuple[Path, ...]]
 
 
-def prepare_dataset(config: DictConfig, name: str, description: str, read: Reader, files: FileFinder) -> dict[str, Any]:
+def prepare_dataset(
+    config: DictConfig, name: str, description: str, read: Reader, files: FileFinder, has_databases: bool = True
+) -> dict[str, Any]:
     """Build the dataset that a config describes and print what was kept.
 
     Args:
@@ -26,12 +28,13 @@ def prepare_dataset(config: DictConfig, name: str, description: str, read: Reade
         description: its source and licence, for the card.
         read: (folder, split) -> its examples.
         files: (folder, split) -> its question files.
+        has_databases: False for a dataset whose schemas stand in its records.
 
     Raises:
         SystemExit: something the user must change, in one sentence.
     """
     try:
-        dataset = _dataset(config, name, description, read, files)
+        dataset = _dataset(config, name, description, read, files, has_databases)
         settings = settings_from(OmegaConf.to_container(config.settings, resolve=True))  # type: ignore[arg-type]
         report = build_dataset(dataset, settings, config.out, config.workers)
     except (DatabaseNotFound, FileNotFoundError, MissingField, ValueError) as error:
@@ -52,7 +55,9 @@ def summary_lines(report: Mapping[str, Any], out: str) -> list[str]:
     return [*lines, f"written to {out}"]
 
 
-def _dataset(config: DictConfig, name: str, description: str, read: Reader, files: FileFinder) -> Dataset:
+def _dataset(
+    config: DictConfig, name: str, description: str, read: Reader, files: FileFinder, has_databases: bool
+) -> Dataset:
     """The dataset in the config's folder."""
     if not config.source:
         raise ValueError("give the dataset's folder: source=…")
@@ -63,7 +68,8 @@ def _dataset(config: DictConfig, name: str, description: str, read: Reader, file
         description=description,
         splits={split: _reader(read, source, split) for split in splits},
         files=tuple(file for split in splits for file in files(source, split)),
-        db_root=Path(config.db_root or source).expanduser(),
+        db_root=Path(config.db_root or source).expanduser() if has_databases else None,
+        tables=Path(config.tables).expanduser() if config.tables else None,
         errata=_errata(config.get("errata")),
     )
 

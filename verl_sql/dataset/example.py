@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+TEXT2SQL = "text2sql"
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -20,6 +22,7 @@ class Example:
         difficulty: the dataset's label, or nothing.
         details: whatever else the dataset says of it; JSON values only.
         schema_text: the schema as the dataset itself gives it, for datasets that come without databases.
+        ability: what is asked for: "text2sql", or "table_qa", where `gold_sql` holds an answer in words.
     """
 
     source: str
@@ -33,3 +36,4 @@ class Example:
     difficulty: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     schema_text: str = ""
+    ability: str = TEXT2SQL

@@ -41,7 +41,6 @@ RL_SCHEMA = pa.schema(
     ]
 )
 SFT_SCHEMA = pa.schema([("messages", _MESSAGES), ("extra_info", EXTRA_INFO)])
-ABILITY = "text2sql"
 ROW_GROUP = 1024
 
 
@@ -50,7 +49,7 @@ def rl_row(example: Example, prompt: Sequence[Message], index: int) -> dict[str,
     return {
         "data_source": example.source,
         "prompt": list(prompt),
-        "ability": ABILITY,
+        "ability": example.ability,
         "reward_model": {"style": "rule", "ground_truth": example.gold_sql},
         "extra_info": extra_info(example, index),
     }

@@ -2,23 +2,21 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from verl_sql.database.catalog import Catalog, DatabaseNotFound
-from verl_sql.database.execution import Execution
-from verl_sql.database.executor import Executor, Pair
+from verl_sql.database.executor import Executor
+from verl_sql.database.introspect import DatabaseSchema
 from verl_sql.dataset.example import Example
-from verl_sql.dataset.filters.gold import gold_findings
-from verl_sql.dataset.filters.ties import TieProbe, tie_probes
-from verl_sql.dataset.filters.volatile import volatile_findings
+from verl_sql.dataset.filters.gold_check import GoldCheck
 from verl_sql.dataset.parquet import Message
 from verl_sql.dataset.prompting import PromptTemplate, Tokenize, character_count, token_counter
 from verl_sql.dataset.reasons import Action, Finding, Reason
 from verl_sql.dataset.settings import Settings
-from verl_sql.schema.render import schema_text
+from verl_sql.schema.source import SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +59,32 @@ class Preparation:
         settings: what to do.
         catalog: where the databases are; None for datasets that have none.
         executor: runs the golds.
+        schemas: db_id -> schema, from a `tables.json`, for questions whose database is not there.
     """
 
-    def __init__(self, settings: Settings, catalog: Catalog | None, executor: Executor) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalog: Catalog | None,
+        executor: Executor,
+        schemas: Mapping[str, DatabaseSchema] | None = None,
+    ) -> None:
         """Load the template and the tokenizer."""
         self.settings = settings
         self.catalog = catalog
-        self.executor = executor
+        self.schemas = schemas or {}
+        self.golds = GoldCheck(executor, settings.timeout, settings.slow_seconds, self.schemas)
         self.template = PromptTemplate(settings.template)
         self.measure: Tokenize = token_counter(settings.tokenizer) if settings.tokenizer else character_count
 
     def decide(self, candidates: Sequence[Candidate]) -> list[Prepared]:
         """Decide one batch; the order stays."""
-        located = [(self._locate(c.example), c) for c in candidates]
-        checked = self._check_golds(located)
-        return [self._finish(database, candidate) for (database, _), candidate in zip(located, checked, strict=True)]
+        databases = [self._locate(c.example) for c in candidates]
+        found = self.golds.findings([(d, c.example) for d, c in zip(databases, candidates, strict=True)])
+        return [
+            self._finish(database, candidate.with_findings(findings))
+            for database, candidate, findings in zip(databases, candidates, found, strict=True)
+        ]
 
     def _locate(self, example: Example) -> Path | None:
         """The example's database, None when there is none."""
@@ -85,39 +94,6 @@ class Preparation:
             return self.catalog.path(example.db_id)
         except DatabaseNotFound:
             return None
-
-    def _check_golds(self, located: Sequence[tuple[Path | None, Candidate]]) -> list[Candidate]:
-        """The candidates with what their golds' text and execution say."""
-        runnable = [(path, c.example.gold_sql) for path, c in located if path is not None]
-        executions = iter(self.executor.execute_many(runnable, timeout=self.settings.timeout))
-        ran = [(path, next(executions) if path is not None else None, c) for path, c in located]
-        ties = self._find_ties(ran)
-        return [
-            c.with_findings([*self._gold(execution), *volatile_findings(c.example.gold_sql), *tied])
-            for (_, execution, c), tied in zip(ran, ties, strict=True)
-        ]
-
-    def _gold(self, execution: Execution | None) -> list[Finding]:
-        """Findings about an executed gold; none where the dataset has no databases."""
-        if execution is not None:
-            return gold_findings(execution, self.settings.slow_seconds)
-        return [] if self.catalog is None else [Finding(Reason.NO_DATABASE)]
-
-    def _find_ties(self, ran: Sequence[tuple[Path | None, Execution | None, Candidate]]) -> list[list[Finding]]:
-        """For each candidate, the LIMITs of its gold whose cut is not determined."""
-        probes: list[tuple[int, TieProbe]] = []
-        pairs: list[Pair] = []
-        for number, (path, execution, candidate) in enumerate(ran):
-            if path is not None and execution is not None and execution.ok:
-                for probe in tie_probes(candidate.example.gold_sql, len(execution.columns)):
-                    probes.append((number, probe))
-                    pairs.append(Pair(path, probe.upwards, probe.downwards))
-        found: list[list[Finding]] = [[] for _ in ran]
-        compared = self.executor.compare_many(pairs, comparators=("bag",), timeout=self.settings.timeout)
-        for (number, probe), comparison in zip(probes, compared, strict=True):
-            if comparison.gold.ok and comparison.pred.ok and not comparison.values["bag"]:
-                found[number].append(Finding(probe.reason))
-        return found
 
     def _finish(self, database: Path | None, candidate: Candidate) -> Prepared:
         """Drop the candidate, or render its prompt and measure it."""
@@ -132,13 +108,22 @@ class Preparation:
         return self._decided(candidate.with_findings(self._length_findings(length)), prompt, length)
 
     def _schema(self, database: Path | None, example: Example) -> str:
-        """The schema text of an example: its database's, else what the dataset gives."""
-        if database is None:
-            if example.schema_text:
-                return example.schema_text
-            raise FileNotFoundError(f"no database {example.db_id!r} and no schema in the dataset")
+        """The schema text of an example: of its database, of `tables.json`, or what the dataset itself gives."""
+        source = self._source(example.split)
+        asked = (example.question, example.evidence, example.gold_sql)
+        if database is not None:
+            return source.text(database, example.db_id, *asked)
+        if example.db_id in self.schemas:
+            return source.text_without_database(self.schemas[example.db_id], *asked)
+        if example.schema_text:
+            return example.schema_text
+        raise FileNotFoundError(f"no database {example.db_id!r} and no schema in the dataset")
+
+    def _source(self, split: str) -> SchemaSource:
+        """How schemas are shown in one split."""
         s = self.settings
-        return schema_text(database, s.form, s.descriptions, s.value_descriptions, example.db_id, s.examples)
+        scope = s.scope if split in s.train_splits else s.evaluation_scope
+        return SchemaSource(s.form, scope, s.descriptions, s.value_descriptions, s.examples)
 
     def _length_findings(self, length: int) -> list[Finding]:
         """A finding when the prompt is too long."""

@@ -18,6 +18,8 @@ class Reason(StrEnum):
     """Its database is not under the root."""
     GOLD_ERROR = "gold_error"
     """The gold query does not run (error, forbidden, or a damaged database)."""
+    GOLD_UNCOMPILABLE = "gold_uncompilable"
+    """There is no database, and the gold query does not compile against its schema."""
     GOLD_TIMEOUT = "gold_timeout"
     """The gold query ran past its deadline."""
     GOLD_TOO_LARGE = "gold_too_large"

@@ -8,6 +8,7 @@ from typing import Any
 
 from verl_sql.dataset.reasons import Action, Reason
 from verl_sql.schema.render import SchemaForm
+from verl_sql.schema.restrict import SchemaScope
 
 TRAINING = dict.fromkeys(Reason, Action.DROP)
 # An evaluation keeps whatever can be scored, so that its questions stay those of the benchmark.
@@ -15,7 +16,7 @@ EVALUATION = {
     reason: Action.DROP
     if reason
     in {
-        *(Reason.NO_DATABASE, Reason.GOLD_ERROR, Reason.GOLD_TIMEOUT, Reason.GOLD_TOO_LARGE),
+        *(Reason.NO_DATABASE, Reason.GOLD_ERROR, Reason.GOLD_UNCOMPILABLE, Reason.GOLD_TIMEOUT, Reason.GOLD_TOO_LARGE),
         *(Reason.LONG_PROMPT, Reason.UNFIT_SCHEMA),
     }
     else Action.FLAG
@@ -30,6 +31,8 @@ class Settings:
     Attributes:
         template: prompt template, a name of `verl_sql/prompts` or a path to a `.jinja` file.
         form: the schema's form.
+        scope: how much of the schema a prompt shows in a split to train on.
+        evaluation_scope: the same in every other split, where the gold must not choose it.
         examples: how many example values M-Schema shows of a column.
         descriptions: whether comments come from the databases' description CSVs.
         value_descriptions: whether comments say what the values mean, too.
@@ -47,6 +50,8 @@ class Settings:
 
     template: str = "reward_sql"
     form: SchemaForm = SchemaForm.MSCHEMA
+    scope: SchemaScope = SchemaScope.FULL
+    evaluation_scope: SchemaScope = SchemaScope.FULL
     examples: int = 3
     descriptions: bool = True
     value_descriptions: bool = False
@@ -87,6 +92,8 @@ def settings_from(config: Mapping[str, Any]) -> Settings:
     filters = values.pop("filters", None) or {}
     return Settings(
         form=SchemaForm(values.pop("form", SchemaForm.MSCHEMA)),
+        scope=SchemaScope(values.pop("scope", SchemaScope.FULL)),
+        evaluation_scope=SchemaScope(values.pop("evaluation_scope", SchemaScope.FULL)),
         databases=tuple(values.pop("databases", None) or ()),
         train_splits=tuple(values.pop("train_splits", None) or ("train",)),
         train_actions=_actions(TRAINING, filters.get("train")),

@@ -12,7 +12,7 @@ from typing import Any
 from verl_sql.database.introspect import Column, DatabaseSchema, Table, quote_name
 from verl_sql.schema.descriptions import Descriptions
 from verl_sql.schema.examples import SAMPLED, choose_examples
-from verl_sql.schema.mschema import foreign_key_section
+from verl_sql.schema.mschema import Blocks, assemble
 
 NO_DESCRIPTIONS = Descriptions()
 SHOWN_LENGTH = 40
@@ -33,8 +33,21 @@ def render_enriched(
     schema: DatabaseSchema, connection: sqlite3.Connection, descriptions: Descriptions = NO_DESCRIPTIONS
 ) -> str:
     """The enriched M-Schema text of `schema`; reads every column of every table once for its statistics."""
-    blocks = [_table(table, connection, descriptions) for table in schema.tables]
-    return "\n".join([f"【DB_ID】 {schema.db_id}", "【Schema】", *blocks, *foreign_key_section(schema)])
+    return assemble(schema, enriched_blocks(schema, connection, descriptions))
+
+
+def enriched_blocks(
+    schema: DatabaseSchema, connection: sqlite3.Connection, descriptions: Descriptions = NO_DESCRIPTIONS
+) -> Blocks:
+    """The pieces of the enriched text, each table with its number of rows in the heading."""
+    headings, entries = {}, {}
+    for table in schema.tables:
+        (rows,) = connection.execute(f"SELECT count(*) FROM {quote_name(table.name)}").fetchone()
+        comment = descriptions.table_comment(table.name)
+        headings[table.name] = f"# Table: {table.name}, {rows} rows" + (f", {comment}" if comment else "")
+        for column in table.columns:
+            entries[table.name, column.name] = _entry(table, column, connection, descriptions)
+    return Blocks(headings, entries)
 
 
 def column_statistics(connection: sqlite3.Connection, table: str, column: str) -> ColumnStatistics:
@@ -55,15 +68,6 @@ def frequent_values(connection: sqlite3.Connection, table: str, column: str, lim
         f"GROUP BY {name} ORDER BY count(*) DESC, {name} LIMIT {int(limit)}"
     )
     return [value for (value,) in connection.execute(query)]
-
-
-def _table(table: Table, connection: sqlite3.Connection, descriptions: Descriptions) -> str:
-    """The block of one table, with its number of rows in the heading."""
-    (rows,) = connection.execute(f"SELECT count(*) FROM {quote_name(table.name)}").fetchone()
-    comment = descriptions.table_comment(table.name)
-    heading = f"# Table: {table.name}, {rows} rows" + (f", {comment}" if comment else "")
-    entries = [_entry(table, column, connection, descriptions) for column in table.columns]
-    return "\n".join([heading, "[", ",\n".join(entries), "]"])
 
 
 def _entry(table: Table, column: Column, connection: sqlite3.Connection, descriptions: Descriptions) -> str:

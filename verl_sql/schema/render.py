@@ -1,7 +1,6 @@
 """One door to every schema text: a database file in, prompt text out, in the form asked for."""
 
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 
 from verl_sql.database.introspect import DatabaseSchema, open_for_reading, schema_of
@@ -66,15 +65,6 @@ def render_schema(
                 return render_ddl(shown, comments)
             case SchemaForm.COMPACT:
                 return render_compact(shown)
-
-
-@lru_cache(maxsize=256)
-def schema_text(
-    database: Path, form: SchemaForm, with_descriptions: bool, with_values: bool, db_id: str, examples: int = SHOWN
-) -> str:
-    """`render_schema` with the descriptions that lie beside the file, remembered for the most recent databases."""
-    comments = descriptions_beside(database, with_values) if with_descriptions else None
-    return render_schema(database, form, comments, db_id, examples=examples)
 
 
 def descriptions_beside(database: Path, with_values: bool = False) -> Descriptions:
