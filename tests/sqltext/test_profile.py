@@ -22,8 +22,10 @@ def parts(pred: str, gold: str) -> list[tuple[str, str, tuple[str, ...], tuple[s
     [
         ("SELECT T1.name FROM team AS T1", "select NAME from team"),
         ("SELECT name FROM team WHERE 5 < id AND city = 'a'", 'SELECT name FROM team WHERE (city = "b" AND id > 7)'),
-        ("SELECT name FROM team t JOIN player p ON t.id = p.team_id", "SELECT t.name FROM team t INNER JOIN player p ON p.team_id = t.id"),
-        ("SELECT name FROM player WHERE age > (SELECT avg(age) FROM player)", "SELECT name FROM player AS p WHERE p.age > (SELECT avg(q.age) FROM player q)"),
+        ("SELECT city FROM team t JOIN player p ON t.id = p.team_id",
+         "SELECT t.city FROM team t INNER JOIN player p ON p.team_id = t.id"),
+        ("SELECT name FROM player WHERE age > (SELECT avg(age) FROM player)",
+         "SELECT name FROM player AS p WHERE p.age > (SELECT avg(q.age) FROM player q)"),
     ],
 )  # fmt: skip
 def test_same_structure(pred: str, gold: str):
