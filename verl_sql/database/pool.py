@@ -21,8 +21,8 @@ logger = logging.getLogger("verl_sql.database")
 TICK_SECONDS = 0.05
 """How often deadlines are looked at while anything runs."""
 
-BATCH_SECONDS, BATCH_MAX = 0.02, 64
-"""A batch should take about this long, and hold at most so many entries."""
+BATCH_SECONDS, BATCH_MIN, BATCH_MAX = 0.02, 8, 64
+"""A batch should take about this long, within these numbers of entries; one that takes longer is shared later on."""
 
 SPLIT_SECONDS = 0.05
 """A batch that gave no answer for so long is shared with idle workers."""
@@ -169,7 +169,7 @@ class Pool:
 
     def _batch_size(self) -> int:
         """How many entries a batch should hold, from the time that entries took lately."""
-        return max(1, min(BATCH_MAX, int(BATCH_SECONDS / self._seconds_each)))
+        return max(BATCH_MIN, min(BATCH_MAX, int(BATCH_SECONDS / self._seconds_each)))
 
     def _own_batch(self, slot: Slot) -> list[Entry]:
         """The next entries of a slot's own queue."""
