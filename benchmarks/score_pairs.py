@@ -1,6 +1,7 @@
-"""How fast pairs of gold and predicted SQL are scored, beside the usual way and beside the floor, in one run.
+r"""How fast pairs of gold and predicted SQL are scored, beside the usual way and beside the floor, in one run.
 
-    python benchmarks/score_pairs.py --pairs pairs.jsonl --db-root databases [--rounds 3] [--workers 1] [--growth]
+    python benchmarks/score_pairs.py --pairs pairs.jsonl --db-root databases [--rounds 3] [--workers 1] \
+        [--growth workers group database]
 
 Paths, each scoring the same pairs with the same number of processes, in turn, `--rounds` times over:
   naive          what most projects do: for each pair open the database, run both queries under func_timeout, fetch
@@ -227,10 +228,10 @@ def show_ratios(results: dict[str, Run]) -> None:
 # --- growth ---
 
 
-def grow_workers(pairs: Sequence[Pair], most: int) -> None:
-    """Bulk scoring with 1, 2, 4, … processes."""
+def grow_workers(pairs: Sequence[Pair]) -> None:
+    """Bulk scoring with 1, 2, 4, … processes, up to the number of CPUs, but at least 2."""
     workers = 1
-    while workers <= most:
+    while workers <= max(2, multiprocessing.cpu_count()):
         show(f"workers = {workers}", compare_paths(("naive", "floor", "bulk"), pairs, workers, 1))
         workers *= 2
 
@@ -241,7 +242,7 @@ def grow_group(pairs: Sequence[Pair], questions: int = 100) -> None:
     for pair in pairs:
         by_gold[pair.database, pair.gold].append(pair.pred)
     chosen = random.Random(0).sample(sorted(by_gold, key=str), min(questions, len(by_gold)))
-    for n in (1, 4, 16, 64):
+    for n in (1, 4, 16, 32):
         groups = [
             Pair(database, gold, preds[i % len(preds)] + " " * (i // len(preds)))
             for database, gold in chosen
@@ -251,10 +252,10 @@ def grow_group(pairs: Sequence[Pair], questions: int = 100) -> None:
         show(f"group size n = {n}, {len(chosen)} golds", compare_paths(("naive", "floor", "bulk"), groups, 1, 1))
 
 
-def grow_database(n_pairs: int = 30) -> None:
-    """One table of growing size; each query reads all of it."""
+def grow_database(_: Sequence[Pair], n_pairs: int = 30) -> None:
+    """One table of growing size; each query reads all of it. The pairs given are not used."""
     with tempfile.TemporaryDirectory() as folder:
-        for n_rows in (100, 10_000, 1_000_000):
+        for n_rows in (100, 10_000, 300_000):
             database = Path(folder) / f"rows_{n_rows}.sqlite"
             _make_database(database, n_rows)
             golds = [f"SELECT grp, count(*), sum(v) FROM t WHERE v > {k} GROUP BY grp" for k in range(n_pairs // 3)]
@@ -268,6 +269,13 @@ def _make_database(path: Path, n_rows: int) -> None:
     connection.executemany("INSERT INTO t(grp, v) VALUES (?, ?)", ((i % 97, i * 7919 % 1009) for i in range(n_rows)))
     connection.commit()
     connection.close()
+
+
+GROWTH: dict[str, Callable[[Sequence[Pair]], None]] = {
+    "workers": grow_workers,
+    "group": grow_group,
+    "database": grow_database,
+}
 
 
 # --- the command ---
@@ -297,18 +305,17 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, required=True, help="JSON lines with db_id, gold, pred")
     parser.add_argument("--db-root", type=Path, required=True, help="root of the databases")
     parser.add_argument("--limit", type=int, help="about so many pairs (whole questions)")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds of the paths; 0 for growth only")
     parser.add_argument("--workers", type=int, default=1, help="processes of every path")
-    parser.add_argument("--growth", action="store_true", help="also grow workers, group size and database size")
+    parser.add_argument("--growth", nargs="*", choices=list(GROWTH), default=[], help="what else to grow, one by one")
     options = parser.parse_args()
     pairs = read_pairs(options.pairs, options.db_root, options.limit)
-    results = compare_paths(list(PATHS), pairs, options.workers, options.rounds)
-    show(f"{len(pairs)} pairs, {options.workers} process(es), median of {options.rounds} interleaved rounds", results)
-    show_ratios(results)
-    if options.growth:
-        grow_workers(pairs, max(2, multiprocessing.cpu_count()))
-        grow_group(pairs)
-        grow_database()
+    if options.rounds:
+        results = compare_paths(list(PATHS), pairs, options.workers, options.rounds)
+        show(f"{len(pairs)} pairs, {options.workers} process(es), median of {options.rounds} rounds", results)
+        show_ratios(results)
+    for name in options.growth:
+        GROWTH[name](pairs)
 
 
 if __name__ == "__main__":
