@@ -27,10 +27,12 @@ CORE = [
 ]
 DEV = [
     "hypothesis>=6.100",
+    "matplotlib>=3.8",
     "mypy>=1.11",
     "pytest>=8",
     "pytest-asyncio>=0.24",
     "ruff>=0.8",
+    "scipy>=1.11",
     "setuptools>=70.1",
 ]
 # What a training run needs beside the core, at the versions it was run with.

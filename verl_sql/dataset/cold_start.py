@@ -19,7 +19,7 @@ class ColdStartCounts:
     without: int = 0
 
 
-def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: int = 0) -> ColdStartCounts:
+def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: int = 0, or_sql: bool = False) -> ColdStartCounts:
     """Write `out` in SFT_SCHEMA from the rows of `source` that have a gold chain.
 
     Args:
@@ -27,6 +27,7 @@ def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: i
         out: the parquet to write.
         flawed_share: the probability in [0, 1] that a question whose details know a flawed chain is answered with it.
         seed: decides which; the same for a question wherever it stands in the file.
+        or_sql: answer a question that has no chain with its gold SQL (a query without a CTE is one step, itself).
 
     Raises:
         FileNotFoundError: there is no `source`.
@@ -37,19 +38,19 @@ def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: i
     if not source.is_file():
         raise FileNotFoundError(f"no parquet {source}; prepare one with data_prep first")
     counts = ColdStartCounts()
-    write_rows(out, _rows(source, flawed_share, seed, counts), SFT_SCHEMA)
+    write_rows(out, _rows(source, flawed_share, seed, or_sql, counts), SFT_SCHEMA)
     if not counts.written:
         out.unlink()
         raise ValueError(f"no row of {source} has a gold chain; convert the golds to chains of CTEs first")
     return counts
 
 
-def _rows(source: Path, flawed_share: float, seed: int, counts: ColdStartCounts) -> Iterator[dict[str, Any]]:
+def _rows(source: Path, flawed_share: float, seed: int, or_sql: bool, counts: ColdStartCounts) -> Iterator[dict[str, Any]]:
     for row in read_rows(source):
         info = row["extra_info"]
         flawed = json.loads(info["details"]).get("cocte_flawed", "")
         use_flawed = bool(flawed) and random.Random(f"{seed}/{info['question_id']}").random() < flawed_share
-        chain = flawed if use_flawed else info["gold_chain"]
+        chain = flawed if use_flawed else info["gold_chain"] or (row["reward_model"]["ground_truth"] if or_sql else "")
         if not chain:
             counts.without += 1
             continue

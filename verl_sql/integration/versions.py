@@ -27,8 +27,9 @@ PINS = {
     "gpu": {**VERL, "torch": "2.11.0", "vllm": "0.24.0", "transformers": "5.9.0"},
 }
 
-UNPINNED = ("cachetools", "fastapi", "matplotlib>=3.8", "uvicorn")
-"""verl's trainers import cachetools, fastapi and uvicorn without declaring them; matplotlib draws our plots."""
+UNPINNED = ("cachetools", "fastapi", "matplotlib>=3.8", "scipy>=1.11", "uvicorn", "wrapt>=1.16")
+"""verl's trainers import cachetools, fastapi and uvicorn without declaring them; matplotlib and scipy make our reports,
+wrapt registers with verl's modules as they are imported."""
 
 FLASH_ATTENTION = "flash-attn==2.8.3"
 """verl 0.9.1's own pin; it is built on the machine against the installed torch (`--no-build-isolation`)."""

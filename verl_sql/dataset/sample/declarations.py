@@ -117,18 +117,18 @@ SEEN: Sequence[Database] = (
         "clinic",
         _table(
             "patient", "patients", _key("pt_no", "patient number"), _name("nm"), _category("sx", "sex", "F M"),
-            _date("birth date", "birth date"), _number("weight", "weight", 40, 120),
+            _date("birth date", "birth date"), _number("weight", "weight", 10, 99),
         ),
         _table(
             "visit", "visits", _key("vid", "visit id"), _parent("pt_no", "patient"),
-            _category("ward", "ward", "cardio derma neuro ortho"), _number("fee", "fee", 20, 400),
+            _category("ward", "ward", "cardio derma neuro ortho"), _number("fee", "fee", 10, 99),
         ),
     ),
     Database(
         "shop",
         _table(
             "customer", "customers", _key("cid", "customer id"), _name("cname"),
-            _category("Segment", "segment", "KAM LAM SME"), _number("points", "points", 10, 900),
+            _category("Segment", "segment", "KAM LAM SME"), _number("points", "points", 10, 99),
         ),
         _table(
             "order", "orders", _key("oid", "order id"), _parent("cid", "customer"), _date("odate", "order date"),
@@ -139,18 +139,18 @@ SEEN: Sequence[Database] = (
         "league",
         _table(
             "club", "clubs", _key("club_id", "club id"), _name("club name"), _category("div", "division", "A1 B2 C3"),
-            _number("capacity", "capacity", 200, 990),
+            _number("capacity", "capacity", 10, 99),
         ),
         _table(
             "match", "matches", _key("mid", "match id"), _parent("home", "home club"), _date("day", "day"),
-            _category("kind", "kind", "cup final league"), _number("#_fans", "number of fans", 10, 900),
+            _category("kind", "kind", "cup final league"), _number("#_fans", "number of fans", 10, 99),
         ),
     ),
     Database(
         "lab",
         _table(
             "molecule", "molecules", _key("mol_id", "molecule id"), _name("code", "code"),
-            _category("label", "label", "neg pos"), _number("mass", "mass", 50, 800),
+            _category("label", "label", "neg pos"), _number("mass", "mass", 10, 99),
         ),
         _table(
             "atom", "atoms", _key("atom_id", "atom id"), _parent("mol_id", "molecule"),
@@ -162,23 +162,23 @@ SEEN: Sequence[Database] = (
         "school",
         _table(
             "schools", "schools", _key("CDSCode", "school code"), _name("School Name"),
-            _category("County", "county", "Alameda Fresno Kern"), _number("enr", "enrollment", 90, 990),
+            _category("County", "county", "Alameda Fresno Kern"), _number("enr", "enrollment", 10, 99),
             _date("opened", "opening date"),
         ),
         _table(
             "satscores", "tests", _key("tid", "test id"), _parent("cds", "school"),
-            _category("subject", "subject", "math read write"), _number("AvgScr", "average score", 300, 700),
+            _category("subject", "subject", "math read write"), _number("AvgScr", "average score", 10, 99),
         ),
     ),
     Database(
         "bank",
         _table(
             "account", "accounts", _key("account_id", "account id"), _name("A2", "owner"),
-            _category("A3", "region", "east north west"), _number("A4", "balance", 40, 900),
+            _category("A3", "region", "east north west"), _number("A4", "balance", 10, 99),
         ),
         _table(
             "loan", "loans", _key("loan_id", "loan id"), _parent("account_id", "account"),
-            _category("status", "status", "A B C D"), _number("amount", "amount", 10, 900), _date("date", "date"),
+            _category("status", "status", "A B C D"), _number("amount", "amount", 10, 99), _date("date", "date"),
         ),
     ),
     Database(
@@ -189,14 +189,14 @@ SEEN: Sequence[Database] = (
         ),
         _table(
             "album", "albums", _key("alb", "album id"), _parent("bid", "band"),
-            _category("mood", "mood", "calm dark happy"), _number("sold", "copies sold", 5, 950),
+            _category("mood", "mood", "calm dark happy"), _number("sold", "copies sold", 10, 99),
         ),
     ),
     Database(
         "fleet",
         _table(
             "truck", "trucks", _key("vin", "truck id"), _name("plate", "plate"),
-            _category("fuel", "fuel", "cng diesel elec"), _number("km", "mileage", 10, 990),
+            _category("fuel", "fuel", "cng diesel elec"), _number("km", "mileage", 10, 99),
         ),
         _table(
             "trip", "trips", _key("tno", "trip number"), _parent("vin", "truck"), _date("left", "departure date"),
@@ -215,7 +215,7 @@ UNSEEN: Sequence[Database] = (
         ),
         _table(
             "animal", "animals", _key("an_id", "animal id"), _parent("kid", "keeper"), _date("born", "birth date"),
-            _category("class", "class", "bird fish mammal"), _number("weight", "weight", 1, 900),
+            _category("class", "class", "bird fish mammal"), _number("weight", "weight", 10, 99),
         ),
     ),
     Database(
@@ -226,7 +226,7 @@ UNSEEN: Sequence[Database] = (
         ),
         _table(
             "book", "books", _key("isbn", "book id"), _parent("wid", "writer"), _category("topic", "topic", "art math war"),
-            _number("pages", "pages", 50, 900),
+            _number("pages", "pages", 10, 99),
         ),
     ),
 )

@@ -1,7 +1,8 @@
 """Draws the sample's questions, keeps train, dev and test apart, and writes everything in BIRD's layout.
 
-Layout: `<out>/<split>/<split>.json` and `<out>/<split>/<split>_databases/<db_id>/<db_id>.sqlite` for the splits
-train, dev, test (the same eight databases, no chain of one split in another) and unseen (two databases of its own).
+Layout: `<out>/<split>/<split>.json` for the splits cold_start and train (for RL), dev and test, all about the eight
+databases in `train/train_databases`, and unseen, about two databases in `unseen/unseen_databases`. No chain of train
+or cold_start is in dev or test.
 """
 
 import hashlib
@@ -25,10 +26,10 @@ _MAX_DRAWS_A_QUESTION = 200
 
 @dataclass(frozen=True, slots=True)
 class SampleSizes:
-    """How many questions each split gets. `cold_start` and `rl` are both in train.json, told apart by `stage`."""
+    """How many questions each split gets."""
 
-    cold_start: int = 8000
-    rl: int = 2000
+    cold_start: int = 6000
+    train: int = 1500
     dev: int = 300
     test: int = 600
     unseen: int = 200
@@ -44,11 +45,12 @@ def write_sample(out: Path, seed: int = 0, sizes: SampleSizes | None = None) -> 
         RuntimeError: The templates cannot give as many distinct questions as `sizes` asks for.
     """
     sizes = sizes or SampleSizes()
-    for split, databases in (("train", SEEN), ("dev", SEEN), ("test", SEEN), ("unseen", UNSEEN)):
+    for split, databases in (("train", SEEN), ("unseen", UNSEEN)):
         for database in databases:
             write_database(database, draw_rows(database, seed), out / split / f"{split}_databases")
     questions = _Sampler(out, seed).draw_all(sizes)
     for split, rows in questions.items():
+        (out / split).mkdir(exist_ok=True)
         (out / split / f"{split}.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     return {split: len(rows) for split, rows in questions.items()}
 
@@ -63,14 +65,17 @@ class _Sampler:
         self.same_chain: Counter[tuple[str, str]] = Counter()
 
     def draw_all(self, sizes: SampleSizes) -> dict[str, list[dict[str, Any]]]:
+        """The questions of every split, by split, shuffled and numbered."""
+        trained = (Exposure.COLD_START, Exposure.RL_ONLY)
         with _connections(self.out / "train" / "train_databases", SEEN) as seen:
-            train = self._fill(sizes.cold_start, seen, "train", (Exposure.COLD_START,), "cold_start")
-            train += self._fill(sizes.rl, seen, "train", (Exposure.COLD_START, Exposure.RL_ONLY), "rl")
-            dev = self._fill(sizes.dev, seen, "dev", tuple(Exposure), "evaluation")
-            test = self._fill(sizes.test, seen, "test", tuple(Exposure), "evaluation")
+            splits = {
+                "cold_start": self._fill(sizes.cold_start, seen, "train", (Exposure.COLD_START,)),
+                "train": self._fill(sizes.train, seen, "train", trained),
+                "dev": self._fill(sizes.dev, seen, "dev", tuple(Exposure)),
+                "test": self._fill(sizes.test, seen, "test", tuple(Exposure)),
+            }
         with _connections(self.out / "unseen" / "unseen_databases", UNSEEN) as unseen:
-            held_out = self._fill(sizes.unseen, unseen, None, tuple(Exposure), "evaluation")
-        splits = {"train": train, "dev": dev, "test": test, "unseen": held_out}
+            splits["unseen"] = self._fill(sizes.unseen, unseen, None, tuple(Exposure))
         for rows in splits.values():
             self.rng.shuffle(rows)
             for index, row in enumerate(rows):
@@ -78,7 +83,7 @@ class _Sampler:
         return splits
 
     def _fill(
-        self, count: int, draws: Sequence["_Source"], split: str | None, exposures: Sequence[Exposure], stage: str
+        self, count: int, draws: Sequence["_Source"], split: str | None, exposures: Sequence[Exposure]
     ) -> list[dict[str, Any]]:
         """`count` questions whose chain belongs to `split` (any, when None) and whose template has such an exposure."""
         names = [name for name, template in TEMPLATES.items() if template.exposure in exposures]
@@ -90,7 +95,7 @@ class _Sampler:
             tries = (self._draw(self.rng.choice(draws), name, split) for _ in range(_MAX_DRAWS_A_QUESTION))
             row = next((row for row in tries if row is not None), None)
             if row is not None:
-                rows.append(row | {"stage": stage})
+                rows.append(row)
         if len(rows) == count:
             return rows
         raise RuntimeError(f"only {len(rows)} of {count} distinct questions could be drawn for {split or 'unseen'}")

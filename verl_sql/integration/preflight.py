@@ -1,0 +1,128 @@
+"""Everything that can be wrong with a run's inputs, looked at before any process is started.
+
+    python -m verl_sql.integration.preflight --train F --val F... --db-root D [--model M] [--max-prompt-length N]
+
+Exit status 2 and one sentence for the first thing that is wrong. verl would find the same faults minutes later, in a
+worker, and some of them never: a prompt that is too long is dropped without a word.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from verl_sql.database.catalog import Catalog
+from verl_sql.database.faults import DatabaseNotFound
+from verl_sql.dataset.parquet import RL_SCHEMA, missing_columns, read_rows
+
+
+class PreflightError(Exception):
+    """Something the user has to change, in one sentence."""
+
+
+def check_parquet(path: Path) -> None:
+    """The file is there and has our columns.
+
+    Raises:
+        PreflightError: it is not, or one is missing or of another type.
+    """
+    if not path.is_file():
+        raise PreflightError(f"there is no parquet {path}; write one with data_prep")
+    missing = missing_columns(path, RL_SCHEMA)
+    if missing:
+        raise PreflightError(f"{path} lacks the column {missing[0]!r} or has it in another type: see docs/parquet_schema.md")
+
+
+def check_databases(db_root: str, paths: Sequence[Path]) -> int:
+    """Every database that the parquet files name is under the root; returns how many there are.
+
+    Raises:
+        PreflightError: the root is no folder, or a database is missing.
+    """
+    try:
+        catalog = Catalog(db_root)
+        db_ids = {row["extra_info"]["db_id"] for path in paths for row in read_rows(path)}
+        for db_id in sorted(db_ids):
+            catalog.path(db_id)
+    except DatabaseNotFound as error:
+        raise PreflightError(str(error)) from error
+    return len(db_ids)
+
+
+def check_model(model: str) -> None:
+    """A local model folder holds a config; a hub name (`owner/name` that is no path here) is left to transformers.
+
+    Raises:
+        PreflightError: it looks like a path and is none, or the folder has no config.json.
+    """
+    folder = Path(model).expanduser()
+    looks_local = model.startswith((".", "/", "~")) or model.count("/") != 1
+    if not folder.is_dir():
+        if looks_local:
+            raise PreflightError(f"there is no model folder {model}; set MODEL to one, or to a name on the hub")
+        return
+    if not (folder / "config.json").is_file():
+        raise PreflightError(f"{model} is no model: it has no config.json")
+
+
+def prompt_lengths(model: str, path: Path) -> Iterator[int]:
+    """Tokens of each prompt of a file, the generation prompt among them."""
+    from verl_sql.dataset.prompting import token_counter
+
+    count = token_counter(model)
+    return (count(row["prompt"]) for row in read_rows(path))
+
+
+def longest_prompt(model: str, paths: Sequence[Path]) -> int:
+    """Tokens of the longest prompt of all files, rounded up to a multiple of 32."""
+    longest = max(length for path in paths for length in prompt_lengths(model, path))
+    return (longest + 31) // 32 * 32
+
+
+def check_lengths(model: str, paths: Sequence[Path], limit: int) -> str:
+    """A sentence on how long the prompts are.
+
+    Raises:
+        PreflightError: some are longer than `limit`.
+    """
+    lengths = [length for path in paths for length in prompt_lengths(model, path)]
+    over = sum(length > limit for length in lengths)
+    if over:
+        raise PreflightError(
+            f"{over} of {len(lengths)} prompts are longer than max_prompt_length={limit} tokens (the longest has "
+            f"{max(lengths)}): raise MAX_PROMPT_LENGTH, or drop them with settings.max_prompt_tokens in data_prep"
+        )
+    return f"all {len(lengths)} prompts kept, the longest has {max(lengths)} of {limit} tokens"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `python -m verl_sql.integration.preflight`."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--train", type=Path, action="append", default=[])
+    parser.add_argument("--val", type=Path, action="append", default=[])
+    parser.add_argument("--db-root")
+    parser.add_argument("--model")
+    parser.add_argument("--max-prompt-length", type=int)
+    parser.add_argument("--print-longest", action="store_true", help="print the longest prompt's tokens, check nothing")
+    options = parser.parse_args(argv)
+    files = [*options.train, *options.val]
+    if options.print_longest:
+        print(longest_prompt(options.model, files))
+        return 0
+    try:
+        for path in files:
+            check_parquet(path)
+        if options.db_root is not None:
+            print(f"preflight: {check_databases(options.db_root, files)} databases found under {options.db_root}")
+        if options.model is not None:
+            check_model(options.model)
+        if options.max_prompt_length is not None:
+            print(f"preflight: {check_lengths(options.model, files, options.max_prompt_length)}")
+    except PreflightError as error:
+        print(f"verl_sql: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
