@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,29 @@ def test_kill_and_run_again_gives_the_same_bytes(shared_dir: Path, tmp_path: Pat
     assert not (tmp_path / "cut/report.json").exists()
     subprocess.run([*command, f"out={tmp_path}/cut"], check=True, capture_output=True)
     assert digests(tmp_path / "cut") == digests(tmp_path / "whole")
+
+
+def test_a_stratified_sample_of_what_is_kept(bird_root: Path, tmp_path: Path) -> None:
+    settings = settings_from({"sample_size": 2, "sample_by": "complexity"})
+    report = build_dataset(dataset(bird_root), settings, tmp_path / "out")
+    assert report["splits"]["train"]["kept"] == 2
+    assert report["splits"]["train"]["dropped"]["not_sampled"]["count"] == 3
+    assert report["splits"]["dev"]["kept"] == 8
+
+
+def test_without_databases_but_with_tables(bird_root: Path, tmp_path: Path) -> None:
+    entry = {
+        "db_id": "gone",
+        "table_names_original": ["t"],
+        "column_names_original": [[-1, "*"], [0, "a"]],
+        "column_types": ["text", "number"],
+        "primary_keys": [],
+        "foreign_keys": [],
+    }
+    (tmp_path / "tables.json").write_text(json.dumps([entry]))
+    given = replace(dataset(bird_root, ("train",)), tables=tmp_path / "tables.json")
+    report = build_dataset(given, Settings(databases=("gone",)), tmp_path / "out")
+    assert report["splits"]["train"]["kept"] == 1
+    (row,) = read_rows(tmp_path / "out/train.parquet")
+    assert "(a:NUMERIC)" in row["prompt"][-1]["content"]
+    assert row["extra_info"]["difficulty"] == "simple"

@@ -9,8 +9,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from verl_sql.dataset.filters.errata import ErrataFilter
 from verl_sql.dataset.parquet import RL_SCHEMA, rl_row, write_rows
 from verl_sql.dataset.prepare import Candidate, Preparation, Prepared, from_json, to_json
 from verl_sql.dataset.prompting import PROMPT_FOLDER
-from verl_sql.dataset.reasons import meanings
+from verl_sql.dataset.reasons import Finding, Reason, meanings
 from verl_sql.dataset.report import PAPER_COUNTS, SplitReport
+from verl_sql.dataset.sampling import stratified_sample, stratum_of
 from verl_sql.dataset.settings import Settings
 from verl_sql.dataset.tables_json import read_tables
 
@@ -105,30 +106,49 @@ class _Split:
     def write(self, candidates: Iterator[Candidate], target: Path) -> dict[str, Any]:
         """Decide what is not decided yet, then write the parquet; the split's report."""
         self.parts.mkdir(parents=True, exist_ok=True)
+        parts = list(self._parts(candidates))
         report = SplitReport(self.preparation.unit)
-        write_rows(target, self._rows(candidates, report), RL_SCHEMA)
+        write_rows(target, self._rows(parts, report), RL_SCHEMA)
         return report.as_dict()
 
-    def _rows(self, candidates: Iterator[Candidate], report: SplitReport) -> Iterator[dict[str, Any]]:
-        """The rows of the kept examples, counted into the report on the way."""
-        for prepared in self._decided(candidates):
-            report.add(prepared)
-            if prepared.prompt is not None:
-                yield rl_row(prepared.example, prepared.prompt, report.kept - 1)
-
-    def _decided(self, candidates: Iterator[Candidate]) -> Iterator[Prepared]:
-        """Every decision in order, part by part; a part that an earlier run left is read instead of made."""
+    def _parts(self, candidates: Iterator[Candidate]) -> Iterator[Path]:
+        """The files of decisions, in order; one that an earlier run left is kept as it is."""
         with tqdm(desc=self.name, unit=" questions", disable=None) as bar:
-            for number in range(10**9):
+            for number in count():
                 batch = list(islice(candidates, PART_SIZE))
                 if not batch:
                     return
                 file = self.parts / f"{number:06d}.jsonl"
                 if not file.is_file():
                     _write_text(file, "".join(f"{to_json(p)}\n" for p in self.preparation.decide(batch)))
-                with file.open(encoding="utf-8") as lines:
-                    yield from map(from_json, lines)
+                yield file
                 bar.update(len(batch))
+
+    def _rows(self, parts: list[Path], report: SplitReport) -> Iterator[dict[str, Any]]:
+        """The rows of the kept examples, counted into the report on the way."""
+        sample = self._sample(parts)
+        for prepared in _decisions(parts):
+            if sample is not None and prepared.prompt is not None and prepared.example.question_id not in sample:
+                prepared = replace(prepared, prompt=None, dropped=Finding(Reason.NOT_SAMPLED))
+            report.add(prepared)
+            if prepared.prompt is not None:
+                yield rl_row(prepared.example, prepared.prompt, report.kept - 1)
+
+    def _sample(self, parts: list[Path]) -> set[str] | None:
+        """Ids of the stratified sample; None when all are to be kept."""
+        settings = self.preparation.settings
+        if settings.sample_size is None or self.name not in settings.train_splits:
+            return None
+        kept = (p.example for p in _decisions(parts) if p.prompt is not None)
+        members = ((e.question_id, stratum_of(e, settings.sample_by)) for e in kept)
+        return stratified_sample(members, settings.sample_size, settings.sample_seed)
+
+
+def _decisions(parts: list[Path]) -> Iterator[Prepared]:
+    """Every decision in the files of parts, one in memory at a time."""
+    for file in parts:
+        with file.open(encoding="utf-8") as lines:
+            yield from map(from_json, lines)
 
 
 def _selected(examples: Iterable[Example], settings: Settings) -> Iterator[Example]:

@@ -10,13 +10,14 @@ from typing import Any
 from verl_sql.database.catalog import Catalog, DatabaseNotFound
 from verl_sql.database.executor import Executor
 from verl_sql.database.introspect import DatabaseSchema
-from verl_sql.dataset.example import Example
+from verl_sql.dataset.example import TEXT2SQL, Example
 from verl_sql.dataset.filters.gold_check import GoldCheck
 from verl_sql.dataset.parquet import Message
 from verl_sql.dataset.prompting import PromptTemplate, Tokenize, character_count, token_counter
 from verl_sql.dataset.reasons import Action, Finding, Reason
 from verl_sql.dataset.settings import Settings
 from verl_sql.schema.source import SchemaSource
+from verl_sql.sqltext.complexity import complexity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Prepared:
     """A decided example.
 
     Attributes:
-        example: the example; a kept one's `details["flags"]` names the reasons it is flagged for.
+        example: the example; a kept one's `details["flags"]` names the reasons it is flagged for, and its
+            difficulty is the complexity of its gold where the dataset gives none.
         prompt: its chat messages; None when it is dropped.
         prompt_length: their length, in tokens or characters; 0 when dropped before it was measured.
         findings: everything found that is not ignored.
@@ -149,6 +151,8 @@ class Preparation:
         findings = tuple(f for f in candidate.findings if actions[f.reason] is not Action.IGNORE)
         dropped = self._dropping(candidate) or (candidate.findings[-1] if prompt is None else None)
         example = candidate.example
+        if dropped is None and not example.difficulty and example.ability == TEXT2SQL:
+            example = replace(example, difficulty=str(complexity(example.gold_sql)))
         if dropped is None and findings:
             flags = sorted({str(f.reason) for f in findings})
             example = replace(example, details={**example.details, "flags": flags})

@@ -46,6 +46,8 @@ class Reason(StrEnum):
     """The prompt is longer than configured."""
     UNFIT_SCHEMA = "unfit_schema"
     """The prompt's schema could not be built for it."""
+    NOT_SAMPLED = "not_sampled"
+    """It is sound, but not in the stratified sample that was asked for."""
 
 
 class Action(StrEnum):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from verl_sql.dataset.reasons import Action, Reason
+from verl_sql.dataset.sampling import Stratum
 from verl_sql.schema.render import SchemaForm
 from verl_sql.schema.restrict import SchemaScope
 
@@ -43,6 +44,9 @@ class Settings:
         slow_seconds: seconds above which a gold query counts as slow.
         databases: only questions about these; empty for all.
         limit: at most this many questions a split are read; None for all.
+        sample_size: keep a stratified sample of so many in each split to train on; None for all.
+        sample_by: what the sample is balanced by.
+        sample_seed: another seed gives another sample.
         train_actions: what to do for each reason in a split to train on.
         evaluation_actions: the same in every other split.
         train_splits: the splits to train on.
@@ -62,6 +66,9 @@ class Settings:
     slow_seconds: float = 10.0
     databases: tuple[str, ...] = ()
     limit: int | None = None
+    sample_size: int | None = None
+    sample_by: Stratum = Stratum.DIFFICULTY
+    sample_seed: int = 0
     train_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(TRAINING))
     evaluation_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(EVALUATION))
     train_splits: tuple[str, ...] = ("train",)
@@ -93,6 +100,7 @@ def settings_from(config: Mapping[str, Any]) -> Settings:
     return Settings(
         form=SchemaForm(values.pop("form", SchemaForm.MSCHEMA)),
         scope=SchemaScope(values.pop("scope", SchemaScope.FULL)),
+        sample_by=Stratum(values.pop("sample_by", Stratum.DIFFICULTY)),
         evaluation_scope=SchemaScope(values.pop("evaluation_scope", SchemaScope.FULL)),
         databases=tuple(values.pop("databases", None) or ()),
         train_splits=tuple(values.pop("train_splits", None) or ("train",)),
