@@ -260,13 +260,18 @@ class Pool:
                 self._costly.add(entry.key)
 
     def _end_overdue(self) -> None:
-        """Kill workers that overran, and notice those that are gone without their pipe saying so."""
-        now = time.monotonic()
+        """Kill workers that overran, and notice those that are gone without their pipe saying so. What a worker said
+        before is read first: this thread may itself have been held up."""
         for slot in self._slots:
-            if slot.worker is not None and slot.busy and slot.worker.gone():
+            if self._lost(slot):
                 self._receive(slot)
-            if slot.worker is not None and slot.busy and (slot.overdue(now) or slot.worker.gone()):
-                self._bury(slot)
+                if self._lost(slot):
+                    self._bury(slot)
+
+    @staticmethod
+    def _lost(slot: Slot) -> bool:
+        """Whether a slot's worker overran or is gone, with a batch in its hands."""
+        return slot.worker is not None and slot.busy and (slot.overdue(time.monotonic()) or slot.worker.gone())
 
     def _bury(self, slot: Slot) -> None:
         """A worker is dead or must die: settle what it was at and queue what it had; the next batch starts another."""
