@@ -13,7 +13,14 @@ WORDS += ["GROUP", "BY", "NOT", ";", "--", "\n"]
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT 1", "SELECT 1;", "SELECT a FROM t -- c", "WITH a AS (SELECT 1) SELECT * FROM a"]
+    "sql",
+    [
+        "SELECT 1",
+        "SELECT 1;",
+        "SELECT a FROM t -- c",
+        "SELECT a FROM t GROUP /* c */ BY a",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+    ],
 )
 def test_one_statement_has_a_tree(sql: str):
     assert parse_sql(sql).tree is not None

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from verl_sql.sqltext.scan import TokenKind, significant
+from verl_sql.sqltext.tokens import without_comments
 
 Node = Any
 """A node of a tree; its classes differ between the allowed versions of sqlglot, so they are not spelled out."""
@@ -69,10 +70,11 @@ def nesting(sql: str) -> int:
 
 
 def _parse(sql: str) -> ParsedSql:
-    """Parse without a guard of time."""
+    """Parse without a guard of time, and without comments: sqlglot rejects one between `GROUP` and `BY`."""
+    text = without_comments(sql) if "--" in sql or "/*" in sql else sql
     try:
         statements = [
-            s for s in sqlglot.parse(sql, dialect="sqlite") if s is not None and not isinstance(s, exp.Semicolon)
+            s for s in sqlglot.parse(text, dialect="sqlite") if s is not None and not isinstance(s, exp.Semicolon)
         ]
     except SqlglotError as error:
         return ParsedSql(None, _first_line(error))
