@@ -29,7 +29,10 @@ stage() {
   echo "── $name took $((SECONDS - began)) s"
 }
 
-# launched COMMAND...: a trainer, ended with one sentence if a worker of it dies; its output goes to $OUT/console.log.
+# launched COMMAND...: a trainer, ended with one sentence if a worker of it dies. Its whole output goes to
+# $OUT/console.log, the screen gets what SHOW matches (SHOW=. for everything).
+SHOW=${SHOW:-'step [0-9]+ of .*|Epoch [0-9]+/[0-9]+: .* [0-9]*00/.*|[A-Za-z.]+(Error|Exception): .*|verl_sql: .*'}
 launched() {
-  "$PY" -m verl_sql.integration.launch --log "$OUT/console.log" --grace "${GRACE:-45}" --stall-seconds "${STALL_SECONDS:-900}" -- "$@"
+  "$PY" -m verl_sql.integration.launch --log "$OUT/console.log" --show "$SHOW" --grace "${GRACE:-45}" \
+    --stall-seconds "${STALL_SECONDS:-900}" -- "$@"
 }

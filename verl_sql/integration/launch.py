@@ -71,12 +71,14 @@ class Console:
     Lines are matched against `FATAL` as they pass; a carriage return ends a line too (progress bars).
     """
 
-    def __init__(self, source: IO[bytes], log: BinaryIO) -> None:
+    def __init__(self, source: IO[bytes], log: BinaryIO, show: re.Pattern[bytes] | None = None) -> None:
+        """Begin to copy; with `show`, our own output gets only the lines that match it, the log still everything."""
         self.last_news = time.monotonic()
         self.fatal_line: str | None = None
         self.fatal_at: float | None = None
         self._source = source
         self._log = log
+        self._show = show
         self._rest = b""
         self._heartbeat: bytes | None = None
         self._thread = threading.Thread(target=self._copy, name="console", daemon=True)
@@ -90,9 +92,13 @@ class Console:
         while chunk := os.read(self._source.fileno(), 65536):
             self._log.write(chunk)
             self._log.flush()
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
+            if self._show is None:
+                self._print(chunk)
             self._scan(chunk)
+
+    def _print(self, text: bytes) -> None:
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
 
     def _scan(self, chunk: bytes) -> None:
         *lines, self._rest = re.split(rb"[\r\n]", self._rest + chunk)
@@ -100,6 +106,8 @@ class Console:
         for line in lines:
             if self._is_news(line):
                 self.last_news = time.monotonic()
+            if self._show is not None and (shown := self._show.search(line)):
+                self._print(line[shown.start() :] + b"\n")
             if self.fatal_line is None and FATAL.search(line):
                 self.fatal_line = line.decode("utf-8", "replace").strip()[:200]
                 self.fatal_at = time.monotonic()
@@ -132,13 +140,14 @@ class WorkerWatch:
         self._seen.update((key, p) for key, p in living.items() if p.title.startswith(self._titles))
 
 
-def run(command: Sequence[str], log: Path, bounds: Bounds = Bounds()) -> int:
+def run(command: Sequence[str], log: Path, bounds: Bounds = Bounds(), show: re.Pattern[bytes] | None = None) -> int:
     """Run a command under the bounds and return the exit status, with one sentence on stderr if it was ended.
 
     Args:
         command: program and arguments.
         log: file that the output is appended to; its folder is created.
         bounds: limits in seconds.
+        show: what our own output shows: each line that matches, from the match on; None for everything.
 
     Returns:
         the command's exit status, or one of the EXIT_ constants.
@@ -152,7 +161,7 @@ def run(command: Sequence[str], log: Path, bounds: Bounds = Bounds()) -> int:
             print(f"verl_sql: cannot start {command[0]}: {error.strerror}", file=sys.stderr)
             return EXIT_NOT_FOUND
         assert child.stdout is not None
-        console = Console(child.stdout, sink)
+        console = Console(child.stdout, sink, show)
         try:
             failure = _watch(child, console, bounds)
         finally:
@@ -226,6 +235,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--stall-seconds", type=float, default=600.0, help="silence after which the run ends")
     parser.add_argument("--timeout", type=float, default=None, help="seconds after which the run ends in any case")
     parser.add_argument("--grace", type=float, default=45.0, help="seconds to end by itself after a worker died")
+    parser.add_argument(
+        "--show", metavar="REGEX", help="print only lines that match, from the match on; the log has all"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- program and its arguments")
     options = parser.parse_args(argv)
     if options.command[:1] == ["--"]:
@@ -246,7 +258,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _interrupt)
     bounds = Bounds(stall=options.stall_seconds, timeout=options.timeout, grace=options.grace)
-    return run(options.command, options.log, bounds)
+    show = re.compile(options.show.encode()) if options.show else None
+    return run(options.command, options.log, bounds, show)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ def check_parquet(path: Path) -> None:
         raise PreflightError(f"there is no parquet {path}; write one with data_prep")
     missing = missing_columns(path, RL_SCHEMA)
     if missing:
-        raise PreflightError(f"{path} lacks the column {missing[0]!r} or has it in another type: see docs/parquet_schema.md")
+        raise PreflightError(
+            f"{path} lacks the column {missing[0]!r} or has it in another type: see docs/parquet_schema.md"
+        )
 
 
 def check_databases(db_root: str, paths: Sequence[Path]) -> int:

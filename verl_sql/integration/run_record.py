@@ -1,4 +1,4 @@
-"""Writes `run.json`, what a recipe ran with: `python -m verl_sql.integration.run_record FILE key=value… --evaluation F…`."""
+"""Writes `run.json`, what a recipe ran with: `python -m verl_sql.integration.run_record FILE key=value…`."""
 
 import argparse
 import json

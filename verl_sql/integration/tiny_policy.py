@@ -30,7 +30,7 @@ class TinyPolicyShape:
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
-    """A byte-level BPE tokenizer with Qwen2's word splitting (single digits, so that numbers can be copied) and ChatML."""
+    """A byte-level BPE tokenizer with Qwen2's word splitting (single digits: numbers can be copied) and ChatML."""
     tokenizer = Qwen2Tokenizer().train_new_from_iterator(
         [*texts, *["system\nuser\nassistant\n"] * 50], vocab_size, new_special_tokens=[_PAD, _START, _END]
     )

@@ -10,14 +10,14 @@ from verl_sql.dataset.sample.declarations import Column, Database, Role, Table
 
 Row = tuple[int | str | None, ...]
 
-_SYLLABLES = "ba be bo da do ka ke ko la lo ma mi na no ra ri sa so ta tu va zi".split()
+_SYLLABLES = [a + b for a in "bdklmnrst" for b in "aeo"]
 _NULL_SHARE = {Role.CATEGORY: 0.04, Role.NUMBER: 0.08, Role.DATE: 0.05, Role.PARENT: 0.05}
 _SQL_TYPE = {Role.KEY: "INTEGER PRIMARY KEY", Role.NAME: "TEXT", Role.CATEGORY: "TEXT", Role.NUMBER: "INTEGER"}
 _FIRST_DAY = datetime.date(2015, 1, 1)
 
 
 def quoted(name: str) -> str:
-    """The name as SQL: bare when it is a plain identifier and no keyword, else in backticks as BIRD's golds write it."""
+    """The name as SQL: bare if it is a plain identifier and no keyword, else in backticks as in BIRD's golds."""
     plain = name.replace("_", "a").isalnum() and not name[0].isdigit()
     return name if plain and name.lower() not in {"order", "match", "left", "date"} else f"`{name}`"
 
@@ -93,8 +93,16 @@ def _write_description(table: Table, path: Path) -> None:
     """One CSV a table in BIRD's five columns; only cryptic names get a description, as in BIRD many are empty."""
     with path.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.writer(file)
-        writer.writerow(["original_column_name", "column_name", "column_description", "data_format", "value_description"])
+        writer.writerow(
+            ["original_column_name", "column_name", "column_description", "data_format", "value_description"]
+        )
         for column in table.columns:
             description = column.phrase if column.is_cryptic and column.role is not Role.KEY else ""
-            kind = "date" if column.role is Role.DATE else "text" if column.role in (Role.NAME, Role.CATEGORY) else "integer"
+            kind = (
+                "date"
+                if column.role is Role.DATE
+                else "text"
+                if column.role in (Role.NAME, Role.CATEGORY)
+                else "integer"
+            )
             writer.writerow([column.name, column.name, description, kind, " ".join(column.values)])

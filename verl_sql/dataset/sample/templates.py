@@ -38,7 +38,6 @@ def _chain(*parts: str) -> ChainText:
     return ChainText(tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True)), parts[-1])
 
 
-
 def _filter(d: Draw) -> Drawn:
     t = d.table()
     words, where = d.condition(t)
@@ -158,7 +157,8 @@ def _top(d: Draw) -> Drawn:
 
     return Drawn(
         f"{d.ask()} {t.shown.phrase} of the {m} {t.noun}{condition} that have the {words} {n.phrase}.",
-        f"SELECT {shown} FROM {table} WHERE {where} AND {number} IS NOT NULL ORDER BY {number} {order}, {key} LIMIT {m}",
+        f"SELECT {shown} FROM {table} WHERE {where} AND {number} IS NOT NULL "
+        f"ORDER BY {number} {order}, {key} LIMIT {m}",
         chain(order),
         flawed=chain("ASC" if order == "DESC" else "DESC"),
     )
@@ -300,8 +300,7 @@ def _above_group_average(d: Draw) -> Drawn:
         )
 
     return Drawn(
-        f"Among {t.noun}{condition}, how many have {n.phrase} {words} the "
-        f"{d.pick(('average', 'mean'))} of that group?",
+        f"Among {t.noun}{condition}, how many have {n.phrase} {words} the {d.pick(('average', 'mean'))} of that group?",
         f"SELECT COUNT(*) FROM {table} WHERE {where} AND {number} {op} "
         f"(SELECT AVG({number}) FROM {table} WHERE {where})",
         chain("chosen"),
@@ -379,7 +378,8 @@ def _sum_by(d: Draw) -> Drawn:
         _chain(
             "chosen",
             f"SELECT {link}, {number} FROM {ch} WHERE {where}",
-            f"SELECT {category}, {function}({number}) FROM chosen JOIN {p} ON chosen.{link} = {p}.{key} GROUP BY {category}",
+            f"SELECT {category}, {function}({number}) FROM chosen JOIN {p} ON chosen.{link} = {p}.{key} "
+            f"GROUP BY {category}",
         ),
     )
 

@@ -67,14 +67,14 @@ class _Sampler:
     def draw_all(self, sizes: SampleSizes) -> dict[str, list[dict[str, Any]]]:
         """The questions of every split, by split, shuffled and numbered."""
         trained = (Exposure.COLD_START, Exposure.RL_ONLY)
-        with _connections(self.out / "train" / "train_databases", SEEN) as seen:
+        with _Connections(self.out / "train" / "train_databases", SEEN) as seen:
             splits = {
                 "cold_start": self._fill(sizes.cold_start, seen, "train", (Exposure.COLD_START,)),
                 "train": self._fill(sizes.train, seen, "train", trained),
                 "dev": self._fill(sizes.dev, seen, "dev", tuple(Exposure)),
                 "test": self._fill(sizes.test, seen, "test", tuple(Exposure)),
             }
-        with _connections(self.out / "unseen" / "unseen_databases", UNSEEN) as unseen:
+        with _Connections(self.out / "unseen" / "unseen_databases", UNSEEN) as unseen:
             splits["unseen"] = self._fill(sizes.unseen, unseen, None, tuple(Exposure))
         for rows in splits.values():
             self.rng.shuffle(rows)
@@ -134,12 +134,13 @@ class _Source:
     connection: sqlite3.Connection
 
 
-class _connections:  # noqa: N801 - a context manager that reads as one
+class _Connections:
     """Open read-only connections to the databases in `folder`, closed at the end."""
 
     def __init__(self, folder: Path, databases: Sequence[Database]) -> None:
         self.sources = [
-            _Source(d, sqlite3.connect(f"file:{folder / d.db_id / d.db_id}.sqlite?mode=ro", uri=True)) for d in databases
+            _Source(d, sqlite3.connect(f"file:{folder / d.db_id / d.db_id}.sqlite?mode=ro", uri=True))
+            for d in databases
         ]
 
     def __enter__(self) -> list[_Source]:
