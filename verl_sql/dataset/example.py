@@ -17,7 +17,7 @@ class Example:
         db_id: the database's name.
         question: the question in natural language.
         evidence: the dataset's hint, or nothing.
-        gold_sql: the gold query as the dataset has it, white space at its ends removed.
+        gold_sql: the gold query as the dataset has it, without white space at its ends and semicolons behind it.
         gold_chain: the gold query as a chain of CTEs, or nothing.
         difficulty: the dataset's label, or nothing.
         details: whatever else the dataset says of it; JSON values only.

@@ -8,7 +8,7 @@ import pytest
 from verl_sql.dataset.readers.bird import question_file, read_bird
 from verl_sql.dataset.readers.records import MissingField
 
-RECORD = {"db_id": "d", "question": " Who? ", "evidence": "e", "SQL": " SELECT 1 \n"}
+RECORD = {"db_id": "d", "question": " Who? ", "evidence": "e", "SQL": " SELECT 1 ;\n"}
 
 
 def test_fields_chain_and_details(bird_root: Path) -> None:

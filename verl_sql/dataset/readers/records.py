@@ -46,7 +46,7 @@ def to_example(record: Mapping[str, Any], fields: Fields, source: str, split: st
         db_id=_required(record, fields.db_id, position),
         question=_required(record, fields.question, position),
         evidence=_optional(record, fields.evidence),
-        gold_sql=_required(record, fields.gold_sql, position),
+        gold_sql=_required(record, fields.gold_sql, position).rstrip("; \t\r\n"),
         gold_chain=_optional(record, fields.gold_chain),
         difficulty=_optional(record, fields.difficulty),
         details={key: value for key, value in record.items() if key not in used},
