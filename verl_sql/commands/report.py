@@ -1,0 +1,116 @@
+"""`verl-sql report`: what a training run reached, from the files it left; writes summary.json and plot.png there."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+TABLE_WIDTH = 100
+"""Characters a line of the table may take: also where the output is no terminal, which rich takes for 80 wide."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `report`."""
+
+    @app.command()
+    def report(
+        run_dir: Annotated[Path, typer.Argument(help="Folder of a finished run, as the recipes write it.")],
+        as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    ) -> None:
+        """Summarise a training run: accuracy before and after with intervals, reward, outcomes, a plot."""
+        from verl_sql.evaluation.dumps import DumpError
+        from verl_sql.evaluation.run_directory import IncompleteRunError
+        from verl_sql.evaluation.statistics import MissingPackageError
+
+        try:
+            summary = write_report(run_dir)
+        except (IncompleteRunError, DumpError, MissingPackageError) as error:
+            typer.echo(f"verl-sql report: {error}", err=True)
+            raise typer.Exit(1) from None
+        if as_json:
+            typer.echo(json.dumps(summary, ensure_ascii=False, indent=2))
+        else:
+            _print(summary, run_dir)
+
+
+def write_report(run_dir: Path) -> dict[str, Any]:
+    """Write `summary.json` and `plot.png` into a run directory; returns the summary.
+
+    Raises:
+        IncompleteRunError, DumpError: something is missing or does not fit together.
+        MissingPackageError: scipy or matplotlib is not installed.
+    """
+    from verl_sql.evaluation.plots import draw_run
+    from verl_sql.evaluation.run_directory import open_run
+    from verl_sql.evaluation.summary import summarize, write_summary
+
+    run = open_run(run_dir)
+    summary = summarize(run)
+    write_summary(summary, run_dir / "summary.json")
+    draw_run(run.metrics, summary, run_dir / "plot.png")
+    return summary
+
+
+def result_sentence(name: str, group: Mapping[str, Any]) -> str:
+    """One line: accuracy of a group before and after, and how sure the difference is."""
+    before, after = percent(group["before"]), percent(group["after"])
+    return (
+        f"{name}: EX {before} -> {after} on {group['questions']} questions "
+        f"({group['gained']} gained, {group['lost']} lost, McNemar p = {group['mcnemar_p']:.2g})"
+    )
+
+
+def percent(accuracy: Mapping[str, float]) -> str:
+    """`58.7 [54.7, 62.5]`, in percent."""
+    return f"{100 * accuracy['ex']:.1f} [{100 * accuracy['low']:.1f}, {100 * accuracy['high']:.1f}]"
+
+
+def _print(summary: Mapping[str, Any], run_dir: Path) -> None:
+    """The run's table, and the main result last."""
+    from rich.console import Console
+
+    console = Console(width=max(TABLE_WIDTH, Console().width), soft_wrap=True, highlight=False, markup=False)
+    training, outcomes = summary["training"], summary["outcomes"]
+    stages = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in summary["seconds"].items())
+    console.print(f"{summary['recipe']} ({summary['profile']}, seed {summary['seed']}): {stages}")
+    console.print(_table(summary))
+    for when in ("before", "after"):
+        console.print(f"outcomes {when}: " + ", ".join(f"{name} {count}" for name, count in outcomes[when].items()))
+    if training["final_reward"] is not None:
+        rewards = f"{training['first_reward']:.3f} at the first, {training['final_reward']:.3f} at the last"
+        console.print(f"{training['steps']} steps; mean reward {rewards}")
+    console.print(f"wrote {run_dir / 'summary.json'} and {run_dir / 'plot.png'}")
+    main = summary["main_split"]
+    for split in sorted(summary["by_split"], key=lambda split: split == main):
+        console.print(result_sentence(split, summary["by_split"][split]))
+
+
+def _table(summary: Mapping[str, Any]) -> "Table":
+    """Accuracy in percent of every group of questions."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.add_column("questions", no_wrap=True)
+    for heading in ("n", "EX before, %", "EX after, %", "gained", "lost", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, group in _groups(summary):
+        counts = (str(group["gained"]), str(group["lost"]), f"{group['mcnemar_p']:.2g}")
+        table.add_row(name, str(group["questions"]), percent(group["before"]), percent(group["after"]), *counts)
+    return table
+
+
+def _groups(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of the table."""
+    yield "all", summary["all"]
+    yield from summary["by_split"].items()
+    main = summary["main_split"]
+    for kind in ("by_exposure", "by_difficulty"):
+        for name, group in summary[kind].items():
+            yield f"{main}: {name.replace('_', ' ')}", group
