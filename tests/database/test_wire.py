@@ -1,10 +1,14 @@
 """Messages and the board between parent and worker."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
+from verl_sql.database.entries import Entry, OneSink
+from verl_sql.database.limits import Limits
 from verl_sql.database.results import Memory, Result, fitting, rows_bytes
+from verl_sql.database.slot import Slot
 from verl_sql.database.wire import GOLD, IDLE, NO_LIMIT, Board, Inbox, pack, read_message
 
 VALUES = [(1, 2.5, None, "é\udcff\x00", b"\xff\x00", 1 << 70, ("x",) * 3), [], "", {"a": 1.0}]
@@ -40,6 +44,28 @@ def test_board() -> None:
     assert (parent.now(), worker.limit()) == ((3, GOLD, 12.5), 7)
     parent.close()
     worker.close()
+
+
+class Interrupted(Board):
+    """A board whose writer is interrupted right before it sets the deadline."""
+
+    def enter(self, index: int, side: int, deadline: float) -> None:
+        """Write everything but the deadline."""
+        super().enter(index, side, 0.0)
+
+
+def test_a_half_written_board_is_never_overdue() -> None:
+    fd = os.memfd_create("board")
+    os.ftruncate(fd, 4096)
+    worker, slot = Interrupted(fd), Slot(Limits())
+    slot.flight = [Entry((0, "a", "SELECT 1", 5.0, 0, False, ()), ("a", "SELECT 1"), OneSink())]
+    slot.worker = SimpleNamespace(board=Board(fd))
+    os.close(fd)
+    worker.enter(0, GOLD, 5.0)
+    assert not slot.overdue(1e12)
+    Board.enter(worker, 0, GOLD, 5.0)
+    assert slot.overdue(6.0)
+    assert not slot.overdue(5.2)
 
 
 def result_of(size: int) -> Result:

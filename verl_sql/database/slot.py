@@ -78,7 +78,9 @@ class Slot:
         if self.worker is None or not self.flight:
             return False
         index, _, deadline = self.worker.board.now()
-        return now > (deadline + self._limits.grace if index >= 0 else self.moved + BEGIN_SECONDS)
+        if index < 0:
+            return now > self.moved + BEGIN_SECONDS
+        return 0.0 < deadline < now - self._limits.grace
 
     def running(self) -> tuple[int, int]:
         """Index in `flight` and side of what it is at."""
@@ -93,7 +95,7 @@ class Slot:
         index, side, deadline = self.worker.board.now()
         if not 0 <= index < len(self.flight) or self.flight[index].done or self.flight[index].owner is not self:
             return None
-        return Culprit(self.flight[index], side, time.monotonic() > deadline)
+        return Culprit(self.flight[index], side, 0.0 < deadline < time.monotonic())
 
     def give_up_rest(self, costly: set[tuple[str, str]]) -> list[Entry]:
         """Take back the second half of what it has not begun, for another worker; entries that share a gold query with

@@ -11,9 +11,9 @@ import struct
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
-_STATE = struct.Struct("<qqd")
-_LIMIT = struct.Struct("<q")
-_LIMIT_OFFSET = 64
+_INDEX, _SIDE, _DEADLINE, _LIMIT = 0, 1, 2, 8
+"""Fields of the board, as numbers of 8-byte words; the parent writes the last, the worker the others."""
+
 BOARD_BYTES = 4096
 
 IDLE, GOLD, PRED, COMPARING = -1, 0, 1, 2
@@ -80,12 +80,17 @@ class Inbox:
 class Board:
     """A page of shared memory: the worker says what it is at, the parent says where to stop.
 
-    The parent can read it after the worker is dead, so it knows whose query killed it.
+    The parent can read it after the worker is dead, so it knows whose query killed it. It may also read at any moment of
+    a write, even one that the system has interrupted for long: each field is one aligned machine word, and the deadline
+    is cleared before the others change and set after them. A deadline of 0 means that nothing can be overdue.
     """
 
     def __init__(self, fd: int) -> None:
         """Map the page of an open file descriptor."""
         self._page = mmap.mmap(fd, BOARD_BYTES)
+        self._whole = memoryview(self._page)
+        self._words = self._whole.cast("q")
+        self._times = self._whole.cast("d")
 
     def clear(self) -> None:
         """As before a message: idle, no limit."""
@@ -94,24 +99,31 @@ class Board:
 
     def enter(self, index: int, side: int, deadline: float) -> None:
         """The worker starts on a side of item `index` and should be done by `deadline` (time.monotonic seconds)."""
-        _STATE.pack_into(self._page, 0, index, side, deadline)
+        self._times[_DEADLINE] = 0.0
+        self._words[_INDEX] = index
+        self._words[_SIDE] = side
+        self._times[_DEADLINE] = deadline
 
     def leave(self) -> None:
         """The worker is at nothing."""
-        _STATE.pack_into(self._page, 0, -1, IDLE, 0.0)
+        self.enter(-1, IDLE, 0.0)
 
     def now(self) -> tuple[int, int, float]:
-        """Item index, side and deadline of what the worker is at."""
-        return _STATE.unpack_from(self._page, 0)
+        """Item index, side and deadline of what the worker is at; deadline 0 while that is changing."""
+        deadline = self._times[_DEADLINE]
+        index, side = self._words[_INDEX], self._words[_SIDE]
+        return index, side, deadline if deadline == self._times[_DEADLINE] else 0.0
 
     def stop_before(self, index: int) -> None:
         """The parent takes items from `index` on back; the worker shall not start them."""
-        _LIMIT.pack_into(self._page, _LIMIT_OFFSET, index)
+        self._words[_LIMIT] = index
 
     def limit(self) -> int:
         """The first item that the worker shall not start."""
-        return _LIMIT.unpack_from(self._page, _LIMIT_OFFSET)[0]
+        return self._words[_LIMIT]
 
     def close(self) -> None:
         """Unmap the page."""
+        for view in (self._words, self._times, self._whole):
+            view.release()
         self._page.close()
