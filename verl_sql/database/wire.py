@@ -80,9 +80,9 @@ class Inbox:
 class Board:
     """A page of shared memory: the worker says what it is at, the parent says where to stop.
 
-    The parent can read it after the worker is dead, so it knows whose query killed it. It may also read at any moment of
-    a write, even one that the system has interrupted for long: each field is one aligned machine word, and the deadline
-    is cleared before the others change and set after them. A deadline of 0 means that nothing can be overdue.
+    The parent can read it after the worker is dead, so it knows whose query killed it. It may also read in the middle
+    of a write, even one that the system has interrupted for long: each field is one aligned machine word, and the
+    deadline is cleared before the others change and set after them. A deadline of 0 means: nothing can be overdue.
     """
 
     def __init__(self, fd: int) -> None:
