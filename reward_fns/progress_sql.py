@@ -32,6 +32,7 @@ from verl_sql.rewards.attempts import every_answer
 from verl_sql.rewards.execution import execution
 from verl_sql.rewards.progress import final_alignment, latency, n_turns, progress, status_change
 from verl_sql.rewards.reward import Reward, Term
+from verl_sql.rewards.schema_items import parsed
 from verl_sql.rewards.settings import Settings
 from verl_sql.rewards.verdict import verdict_dict
 from verl_sql.sqltext.extract import AnswerStyle
@@ -45,7 +46,7 @@ REWARD = Reward(
         "latency": Term(1.5, latency),
         "status": Term(0.2, status_change),
     },
-    facts={"alignment": final_alignment, "n_sql_turns": n_turns},
+    facts={"alignment": final_alignment, "n_sql_turns": n_turns, "parsed": parsed},
     attempts=every_answer,
 )
 

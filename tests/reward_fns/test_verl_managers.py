@@ -1,4 +1,4 @@
-"""The reward functions under verl's own reward managers, loaded as verl loads them; skipped where verl is not installed."""
+"""The reward functions under verl's own reward managers, loaded as verl loads them; skipped without verl."""
 
 import asyncio
 import importlib.util

@@ -22,7 +22,7 @@ def every_answer(completion: str, answer: Answer, extra_info: Mapping[str, Any])
     given = extra_info.get("attempts")
     if isinstance(given, str) and given:
         given = json.loads(given)
-    if given:
+    if given is not None and len(given) > 0:
         sqls = [str(sql or "") for sql in given]
     else:
         blocks = _BLOCK.findall(_THOUGHT.sub(" ", completion))
