@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ class DatabaseSchema:
         return tuple(key for table in self.tables for key in table.foreign_keys)
 
 
+@lru_cache(maxsize=4096)
 def type_name(declared_type: str) -> str:
     """SQLAlchemy's name of a declared SQLite type: its own name if it knows it, else that of the affinity."""
     match = re.match(r"[\w ]+", declared_type.strip())
@@ -165,6 +167,8 @@ def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[Fore
     for number in sorted(grouped):
         parts = sorted(grouped[number], key=lambda row: row[1])
         keys.append(ForeignKey(table, tuple(p[3] for p in parts), parts[0][2], tuple(p[4] or "" for p in parts)))
+    if len(keys) < 2:
+        return tuple(keys)
     (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     written = _written_foreign_keys(sql or "")
     return tuple(sorted(keys, key=lambda key: written.get(_signature(key.columns, key.ref_table), len(written))))

@@ -39,7 +39,7 @@ class Descriptions:
 
     def table_comment(self, table: str) -> str:
         """The comment of a table, or nothing."""
-        return self.tables.get(fold_name(table), "")
+        return self.tables.get(fold_name(table), "") if self.tables else ""
 
     def column(self, table: str, column: str) -> ColumnDescription:
         """The description of a column; an empty one when there is none."""
@@ -47,6 +47,8 @@ class Descriptions:
 
     def column_comment(self, table: str, column: str) -> str:
         """The meaning of a column, else its readable name; with what its values mean if asked for."""
+        if not self.columns:
+            return ""
         found = self.column(table, column)
         comment = found.meaning or (found.name if fold_name(found.name) != fold_name(column) else "")
         if self.with_values and found.values:

@@ -11,8 +11,9 @@ SAMPLED = 5
 SHOWN = 3
 LONG = 20
 TOO_LONG = 50
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_URL = re.compile(r"(?:https?|ftp)://|\bwww\.", re.IGNORECASE)
+_PRIVATE = re.compile(
+    r"\s*[\w.+-]+@[\w-]+(?:\.[\w-]+)+\s*\Z|.*?(?:(?:https?|ftp)://|\bwww\.)", re.IGNORECASE | re.DOTALL
+)
 _DATE_TYPES = frozenset({"DATE", "TIME", "DATETIME", "TIMESTAMP"})
 _NUMERIC_TYPES = frozenset({"DECIMAL", "NUMERIC", "FLOAT"})
 
@@ -45,5 +46,5 @@ def _text(value: Any, type_name: str) -> str:
 
 
 def _is_private(text: str) -> bool:
-    """Whether a value is an e-mail address or a URL."""
-    return bool(_EMAIL.fullmatch(text.strip()) or _URL.search(text))
+    """Whether a value is an e-mail address or holds a URL."""
+    return ("@" in text or "/" in text or "." in text) and _PRIVATE.match(text) is not None
