@@ -28,6 +28,13 @@ def test_missing_file_is_named(run_dir: Path, name: str) -> None:
         open_run(run_dir)
 
 
+def test_run_that_went_on_after_its_last_validation(run_dir: Path) -> None:
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "data": {"critic/score/mean": 0.5}}\n')
+    with pytest.raises(IncompleteRunError, match=r"no validation/4\.jsonl after its last step"):
+        open_run(run_dir)
+
+
 def test_missing_folders_are_named(run_dir: Path) -> None:
     shutil.rmtree(run_dir / "validation")
     with pytest.raises(IncompleteRunError, match=r"no validation/0\.jsonl"):

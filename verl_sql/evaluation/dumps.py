@@ -119,25 +119,30 @@ def pair(completions: Sequence[Completion], questions: Sequence[Question], where
     groups: dict[str, list[Completion]] = defaultdict(list)
     for completion in completions:
         groups[completion.uid].append(completion)
-    twins: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, question in enumerate(questions):
-        twins[question.gold, _squeezed(question.message)].append(index)
-    messages: dict[str, list[str]] = defaultdict(list)
-    for gold, message in sorted(twins, key=lambda key: -len(key[1])):
-        messages[gold].append(message)
-
+    by_gold = _indices_by_gold(questions)
     paired: dict[int, tuple[Completion, ...]] = {}
     for uid in sorted(groups):
         group = sorted(groups[uid], key=lambda completion: completion.session)
         prompt, gold = _squeezed(group[0].prompt), group[0].gold
-        message = next((message for message in messages[gold] if message in prompt), None)
-        if message is None:
+        twins = next((indices for message, indices in by_gold[gold] if message in prompt), None)
+        if twins is None:
             raise DumpError(f"{where}: no question of the evaluation files has this prompt and gold query: {gold!r}")
-        free = [index for index in twins[gold, message] if index not in paired]
-        if not free:
-            raise DumpError(f"{where}: {questions[twins[gold, message][0]]} was answered twice, under different uids")
-        paired[free[0]] = tuple(group)
+        free = next((index for index in twins if index not in paired), None)
+        if free is None:
+            raise DumpError(f"{where}: {questions[twins[0]]} was answered twice, under different uids")
+        paired[free] = tuple(group)
     return [_found(paired, index, questions, where) for index in range(len(questions))]
+
+
+def _indices_by_gold(questions: Sequence[Question]) -> dict[str, list[tuple[str, list[int]]]]:
+    """For each gold query the messages that ask for it, the longest first, each with the indices of its questions."""
+    twins: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, question in enumerate(questions):
+        twins[question.gold, _squeezed(question.message)].append(index)
+    by_gold: dict[str, list[tuple[str, list[int]]]] = defaultdict(list)
+    for (gold, message), indices in sorted(twins.items(), key=lambda item: -len(item[0][1])):
+        by_gold[gold].append((message, indices))
+    return by_gold
 
 
 def _found(

@@ -69,10 +69,11 @@ def bars(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _draw_reward(axes: Any, metrics: Sequence[MetricsLine]) -> None:
-    for name, label, color in ((REWARD, "reward", "#c2571a"), (ACCURACY, "accuracy (acc)", AFTER)):
+    wide = {"color": "#f0a877", "linewidth": 5}  # a reward that is the accuracy shows as a border around it
+    for name, label, style in ((REWARD, "reward", wide), (ACCURACY, "accuracy (acc)", {"color": AFTER, "marker": "."})):
         steps, values = series(metrics, name)
         if steps:
-            axes.plot(steps, values, label=label, color=color, marker="o", markersize=3)
+            axes.plot(steps, values, label=label, **style)
     _finish(axes, "training batches: mean reward and accuracy", "mean of the batch")
 
 

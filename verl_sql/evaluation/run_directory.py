@@ -53,12 +53,16 @@ def open_run(path: Path) -> RunDirectory:
     if not path.is_dir():
         raise IncompleteRunError(f"there is no run directory {path}")
     about = _about(path / "run.json")
+    metrics, dumps = _metrics(path / "metrics.jsonl"), _dumps(path / "validation")
+    trained = max((line.step for line in metrics), default=0)
+    if trained > max(dumps):
+        raise IncompleteRunError(f"{path} is not a complete run: no validation/{trained}.jsonl after its last step")
     return RunDirectory(
         path=path,
         about=about,
         seconds=_seconds(path / "stages.jsonl"),
-        metrics=_metrics(path / "metrics.jsonl"),
-        dumps=_dumps(path / "validation"),
+        metrics=metrics,
+        dumps=dumps,
         evaluation_files=tuple(_existing(path, name) for name in about["evaluation_files"]),
     )
 

@@ -15,6 +15,9 @@ from verl_sql.evaluation.statistics import mcnemar_exact, pass_at_k, wilson_inte
 
 REWARD = "critic/score/mean"
 """verl's name for the mean training reward of a step."""
+EXPOSURES = ("cold_start", "rl_only", "never", "not_cold_start")
+DIFFICULTIES = ("simple", "easy", "moderate", "medium", "challenging", "hard", "extra")
+"""Groups in the order in which they are read (BIRD's and Spider's difficulties); other names follow alphabetically."""
 RIGHT = 0.5
 """`acc` above this is a right answer: it is 0 or 1."""
 PACKAGES = {
@@ -92,12 +95,12 @@ def exposure_groups(result: Result) -> list[str]:
 
 
 def compare_by(results: Iterable[Result], groups: Callable[[Result], list[str]]) -> dict[str, dict[str, Any]]:
-    """`compare` for each group, by name in alphabetical order; a result may be in several, the group '' is left out."""
+    """`compare` for each group in reading order; a result may be in several, the group '' is left out."""
     members: dict[str, list[Result]] = {}
     for result in results:
         for name in groups(result):
             members.setdefault(name, []).append(result)
-    return {name: compare(members[name]) for name in sorted(members) if name}
+    return {name: compare(members[name]) for name in sorted(members, key=_reading_order) if name}
 
 
 def compare(results: Sequence[Result]) -> dict[str, Any]:
@@ -163,6 +166,11 @@ def write_summary(summary: Mapping[str, Any], path: Path) -> None:
 
 def _right(completion: Completion) -> bool:
     return completion.acc > RIGHT
+
+
+def _reading_order(name: str) -> tuple[int, str]:
+    known = EXPOSURES + DIFFICULTIES
+    return (known.index(name) if name in known else len(known), name)
 
 
 def _mean_pass_at_k(answers: Sequence[Sequence[Completion]], k: int) -> float:
