@@ -90,9 +90,9 @@ _BARE_START = re.compile(rf"(?:^[ \t>*`(]*(?:-[ \t])?[*`]*|:[ \t*`]*)((?:SELECT|
 _BARE_STOP = re.compile(r"</?(?:answer|sql|think|thinking|reasoning)>|@@@SQL_|`{3}|<\|", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _CONTINUES = re.compile(
-    rf"\s*(?:[(),;.+*/<>=|\"'`\[-]|{_KEYWORD}|(?:FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|OFFSET|UNION|INTERSECT|EXCEPT|JOIN|"
-    r"INNER|LEFT|RIGHT|FULL|CROSS|NATURAL|ON|USING|AND|OR|NOT|IN|AS|WHEN|THEN|ELSE|END|CASE|BETWEEN|LIKE|IS|WINDOW|"
-    r"RETURNING|[\w$]+\s+AS\s*\())",
+    rf"\s*(?:[(),;.+<>=|\"'`\[]|--|/\*|(?P<word>{_KEYWORD}|(?:FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|OFFSET|UNION|INTERSECT|"
+    r"EXCEPT|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL|ON|USING|AND|OR|NOT|IN|AS|WHEN|THEN|ELSE|END|CASE|BETWEEN|LIKE|IS|"
+    r"WINDOW|RETURNING)\b)|[\w$]+\s+AS\s*\()",
     re.IGNORECASE,
 )
 _WANTS_MORE = re.compile(
@@ -268,4 +268,11 @@ def _is_break(text: str, token: Token, span: Span) -> bool:
     before = text[max(span[0], token.start - 20) : token.start]
     if not before or not _PARAGRAPH.search(text, token.start, token.end):
         return False
-    return not (_CONTINUES.match(text, token.end, span[1]) or _WANTS_MORE.search(before))
+    return not (_continues(text, token.end, span[1]) or _WANTS_MORE.search(before))
+
+
+def _continues(text: str, start: int, end: int) -> bool:
+    """Whether what follows an empty line goes on with a statement; "In short, …" and a list do not."""
+    match = _CONTINUES.match(text, start, end)
+    word = match.group("word") if match else None
+    return match is not None and (word is None or word.isupper() or word.islower())
