@@ -90,7 +90,8 @@ def score_all(paper: str, root: Path, pairs: list[dict[str, Any]]) -> list[float
 
 
 def forget() -> None:
-    """Empty the caches of everything that looks at SQL text, so that each paper pays for its own parses."""
+    """Empty the caches of SQL text and start new workers, so that each paper pays for its own parses and executions."""
+    from verl_sql.database.executor import shared_executor
     from verl_sql.rewards import components, ngrams, string_match
     from verl_sql.sqltext import clauses, items, parse, profile, tokens
 
@@ -99,6 +100,7 @@ def forget() -> None:
         ngrams.ngrams, components.clause_scores, string_match.matching_ratio,
     ):  # fmt: skip
         function.cache_clear()
+    shared_executor().close()
 
 
 def parses() -> int:
