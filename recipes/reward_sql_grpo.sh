@@ -21,6 +21,7 @@ DB_ROOT=${DB_ROOT:-}
 COLD_START_STEPS=${COLD_START_STEPS:-1100} # CPU; 0 leaves the cold start out
 COLD_START_LR=${COLD_START_LR:-4e-3}
 FLAWED_SHARE=${FLAWED_SHARE:-0.6}          # of the sample's questions that know a typical mistake, see README
+SAMPLE=(${SAMPLE:-})                       # keys for data_prep/sample.py, say "sizes.train=100 sizes.test=50"
 EVALUATE=${EVALUATE:-test,unseen}          # the sample's splits that accuracy is measured on before and after
 MAX_PROMPT_LENGTH=${MAX_PROMPT_LENGTH:-}
 
@@ -40,7 +41,7 @@ check_inputs() {
 preflight() { "$PY" -m verl_sql.integration.preflight "$@" || exit 2; }
 
 prepare_sample() {
-  "$PY" "$ROOT/data_prep/sample.py" out="$OUT/sample" seed="$SEED"
+  "$PY" "$ROOT/data_prep/sample.py" out="$OUT/sample" seed="$SEED" "${SAMPLE[@]}"
   # Without example values: a policy this small cannot use them, and they take a third of the prompt.
   "$PY" "$ROOT/data_prep/bird.py" source="$OUT/sample" out="$OUT/data" splits=[cold_start,train,dev,test,unseen] \
     settings.train_splits=[cold_start,train] settings.template=compact settings.examples=0
@@ -146,4 +147,4 @@ longest_prompt() {
   "$PY" -m verl_sql.integration.preflight --print-longest --model "$MODEL" --train "$train" "${validation[@]/#/--val=}"
 }
 
-main "$@"
+main "$@"; exit

@@ -27,6 +27,9 @@ from typing import IO, BinaryIO
 
 from verl_sql.integration.processes import Process, adopt_orphans, descendants, end_descendants, reap_orphans
 
+ENDING_SECONDS = 8.0
+"""How long a failing driver may take from losing its workers to its own end."""
+
 EXIT_WORKER_DIED, EXIT_STALLED, EXIT_TIMEOUT, EXIT_NOT_FOUND = 70, 75, 124, 127
 
 WATCHED_TITLES = ("VLLM::", "ray::vLLMHttpServer")
@@ -37,6 +40,9 @@ FATAL = re.compile(
     rb"|(?:Engine core|Worker) proc \S+ died|vLLMHttpServer.{0,120}\bdied\b|ActorDiedError|ActorUnavailableError"
 )
 """What Ray 2.60 and vLLM 0.24 to 0.27 print when a worker is lost; a retry never helps after one of these."""
+
+ERROR = re.compile(rb"\w+(?:Error|Exception): .+")
+"""The last line of a traceback."""
 
 HEARTBEAT = re.compile(rb"pending: \d+, running: \d+, finished: \d+, failure: \d+")
 """What verl 0.9.1 logs again and again while it waits for rollouts (trainer/ppo/v1/replay_buffer.py)."""
@@ -76,6 +82,7 @@ class Console:
         self.last_news = time.monotonic()
         self.fatal_line: str | None = None
         self.fatal_at: float | None = None
+        self.last_error: str | None = None
         self._source = source
         self._log = log
         self._show = show
@@ -108,6 +115,8 @@ class Console:
                 self.last_news = time.monotonic()
             if self._show is not None and (shown := self._show.search(line)):
                 self._print(line[shown.start() :] + b"\n")
+            if error := ERROR.search(line):
+                self.last_error = error.group().decode("utf-8", "replace").strip()[:300]
             if self.fatal_line is None and FATAL.search(line):
                 self.fatal_line = line.decode("utf-8", "replace").strip()[:200]
                 self.fatal_at = time.monotonic()
@@ -191,7 +200,21 @@ def _watch(child: "subprocess.Popen[bytes]", console: Console, bounds: Bounds) -
             return failure
         reap_orphans(spare=[child.pid])
         time.sleep(bounds.poll)
-    return _death(console, workers) if child.returncode != 0 else None
+    return _end(child.returncode, console, workers)
+
+
+def _end(status: int, console: Console, workers: WorkerWatch) -> Failure | None:
+    """Why a command that ended by itself failed; None if it did not.
+
+    Workers end with a driver that fails, too: only one that was lost some time before is to blame.
+    """
+    if status == 0:
+        return None
+    if console.fatal_line is not None or (workers.lost_at and time.monotonic() - workers.lost_at > ENDING_SECONDS):
+        return _death(console, workers)
+    code = 128 - status if status < 0 else status
+    why = f": {console.last_error}" if console.last_error else ""
+    return Failure(code, f"the command ended with exit status {code}{why}")
 
 
 def _judge(console: Console, workers: WorkerWatch, bounds: Bounds, began: float, now: float) -> Failure | None:
@@ -220,10 +243,8 @@ def _death(console: Console, workers: WorkerWatch) -> Failure | None:
 def _report(status: int, failure: Failure | None, log: Path) -> int:
     """Say what happened, if anything did, and return the exit status of the launcher."""
     code = 128 - status if status < 0 else status
-    if failure is None and code == 0:
-        return 0
     if failure is None:
-        failure = Failure(code, f"the command ended with exit status {code}")
+        return code
     print(f"verl_sql: {failure.sentence}. Full output: {log}", file=sys.stderr, flush=True)
     return failure.code
 

@@ -54,7 +54,7 @@ def _reward_infos(batch: KVBatchMeta) -> list[dict[str, Any]]:
     """What `compute_score` returned, a dict a sample; padding rows, which verl adds to fill a batch, are left out."""
     data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
     padding = [tag.get("is_padding", False) for tag in batch.tags]
-    fields = zip(data["extra_fields"].tolist(), padding, strict=True)
+    fields = zip(data["extra_fields"], padding, strict=True)
     return [extra.get("reward_extra_info", {}) for extra, is_padding in fields if not is_padding]
 
 

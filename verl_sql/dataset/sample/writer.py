@@ -22,6 +22,7 @@ from verl_sql.dataset.sample.templates import TEMPLATES, Exposure
 
 _SAME_CHAIN_LIMIT = 2
 _MAX_DRAWS_A_QUESTION = 200
+_MAX_BARREN = 40  # templates in a row that gave nothing: the databases have no more to ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +89,16 @@ class _Sampler:
         """`count` questions whose chain belongs to `split` (any, when None) and whose template has such an exposure."""
         names = [name for name, template in TEMPLATES.items() if template.exposure in exposures]
         rows: list[dict[str, Any]] = []
-        for _ in range(count * 2):
-            if len(rows) == count:
-                return rows
+        barren = 0
+        while len(rows) < count and barren < _MAX_BARREN:
             name = self.rng.choice(names)  # retried until it gives a question, so that templates stay balanced
             tries = (self._draw(self.rng.choice(draws), name, split) for _ in range(_MAX_DRAWS_A_QUESTION))
             row = next((row for row in tries if row is not None), None)
-            if row is not None:
-                rows.append(row)
-        if len(rows) == count:
-            return rows
-        raise RuntimeError(f"only {len(rows)} of {count} distinct questions could be drawn for {split or 'unseen'}")
+            barren = barren + 1 if row is None else 0
+            rows += [row] if row is not None else []
+        if len(rows) < count:
+            raise RuntimeError(f"only {len(rows)} of {count} distinct questions could be drawn for {split or 'unseen'}")
+        return rows
 
     def _draw(self, source: "_Source", name: str, split: str | None) -> dict[str, Any] | None:
         draw = Draw(source.database, source.connection, self.rng)
