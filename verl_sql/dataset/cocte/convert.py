@@ -23,13 +23,13 @@ class Candidate:
     Attributes:
         chain: the text; the query itself, where it is a single stage.
         steps: number of CTEs; 0 for the query itself.
-        depth: how far it was taken apart.
+        depth: how far it was taken apart; None for a chain that no rule made.
         stages: stages of the query, see `count_stages`.
     """
 
     chain: str
     steps: int
-    depth: Depth
+    depth: Depth | None
     stages: int
 
 

@@ -206,6 +206,8 @@ def _count_name(node: Node, noun: str) -> str:
     counted = node.this
     if isinstance(counted, exp.Distinct):
         return step_name(f"distinct_{'_'.join(_columns(counted)) or slug(noun)}_count")
+    if isinstance(counted, exp.Column) and slug(counted.name) not in ("id", f"{slug(noun)}_id"):
+        return step_name(f"{slug(counted.name)}_count")
     condition = _counted_condition(counted) if counted is not None else ""
     return step_name(f"{condition or slug(noun)}_count")
 
@@ -240,7 +242,8 @@ def group_name(values: Sequence[str], groups: Sequence[str], noun: str) -> str:
     """Aggregates, one row a group; without groups one row."""
     what = "_and_".join(values[:2]) if values else f"distinct_{noun}"
     if not groups:
-        return step_name(what, values[0] if values else noun, f"totals_of_{noun}")
+        whole = what if noun in what or noun == "row" else f"{what}_of_{noun}"
+        return step_name(whole, what, values[0] if values else noun, f"totals_of_{noun}")
     which = "_and_".join(groups)
     return step_name(f"{what}_per_{which}", f"{(values or [noun])[0]}_per_{groups[0]}", f"{noun}_per_{groups[0]}", "groups")
 

@@ -192,14 +192,14 @@ class Resolver:
 
     def _outputs(self, node: Node, scope: _Scope) -> tuple[str, ...]:
         """Resolve the output columns and give each a name that no other has."""
-        noun = scope.origins[0].name if len(scope.origins) == 1 else "row"
+        default = scope.origins[0].name if len(scope.origins) == 1 else "row"
         items, names = [], []
         for item in node.expressions:
             named = isinstance(item, exp.Alias)
             holder = item if named else exp.Alias(this=item)
             if not (isinstance(holder.this, exp.Column) and holder.this.table in self.origins):
                 self._clause(holder, scope)
-            name = item.alias if named else value_name(holder.this, noun)
+            name = item.alias if named else value_name(holder.this, self._counted(holder.this) or default)
             if named:
                 scope.aliases.setdefault(name.lower(), holder.this)
             names.append(unique(name, names))
@@ -207,6 +207,12 @@ class Resolver:
             items.append(holder)
         node.set("expressions", items)
         return tuple(names)
+
+    def _counted(self, item: Node) -> str:
+        """The table whose column an output column counts, or nothing."""
+        count = next((n for n in local_nodes(item) if isinstance(n, exp.Count)), None)
+        counted = count.this if count is not None else None
+        return self.origins[counted.table].name if isinstance(counted, exp.Column) and counted.table else ""
 
     def _clause(self, root: Node | None, scope: _Scope) -> None:
         """Bind the columns of a clause and resolve the queries nested in it."""
