@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from verl_sql.cli import build_app
+from verl_sql.database.execution import Status
+from verl_sql.database.gold_cache import GoldResult, content_digest, gold_line
 from verl_sql.dataset.example import Example
 from verl_sql.dataset.parquet import RL_SCHEMA, rl_row, write_rows
 
@@ -97,3 +99,14 @@ def test_missing_columns_and_unknown_rewards(root: Path) -> None:
     assert result.exit_code == 1
     assert "missing or of another type: prompt, ability, reward_model, extra_info" in result.output
     assert audit(root, [GOOD], "--rewards", "none")[0] == 2
+
+
+def test_golds_known_to_fail_are_not_run(root: Path) -> None:
+    content = content_digest(root / "db" / "shop.sqlite")
+    timed_out = GoldResult(Status.TIMEOUT, message="ran past its deadline of 60 s", allowed=60.0)
+    (root / "golds.jsonl").write_text(gold_line("shop", content, GOOD.gold_sql, timed_out), encoding="utf-8")
+    assert audit(root, [GOOD], "--gold-cache", str(root / "golds.jsonl")) == (
+        1,
+        "STOP  gold timeout: 1: 1 (ran past its deadline of 60 s)\ndo not train on it\n",
+    )
+    assert audit(root, [GOOD], "--gold-cache", str(root / "none.jsonl"))[0] == 2

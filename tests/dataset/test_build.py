@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from verl_sql.database.executor import Executor
+from verl_sql.database.gold_cache import GoldCache
 from verl_sql.dataset import build
 from verl_sql.dataset.build import Dataset, build_dataset
 from verl_sql.dataset.filters.errata import ErrataFilter
@@ -129,8 +131,14 @@ def test_unknown_settings_are_refused() -> None:
         Settings(max_prompt_tokens=10)
 
 
+SECONDS = re.compile(rb'"seconds": [^,]+')
+
+
 def digests(folder: Path) -> dict[str, str]:
-    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in folder.iterdir() if f.is_file()}
+    """Digests of the files of a build; the seconds in `golds.jsonl` are all that may vary."""
+    written = {f.name: f.read_bytes() for f in folder.iterdir() if f.is_file()}
+    written["golds.jsonl"] = SECONDS.sub(b"", written["golds.jsonl"])
+    return {name: hashlib.sha256(content).hexdigest() for name, content in written.items()}
 
 
 def test_parts_of_an_earlier_run_are_taken_up(bird_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,3 +200,24 @@ def test_without_databases_but_with_tables(bird_root: Path, tmp_path: Path) -> N
     (row,) = read_rows(tmp_path / "out/train.parquet")
     assert "(a:NUMERIC)" in row["prompt"][-1]["content"]
     assert row["extra_info"]["difficulty"] == "simple"
+
+
+def test_what_each_gold_gave_is_recorded(bird_root: Path, tmp_path: Path) -> None:
+    build_dataset(dataset(bird_root), Settings(timeout=7), tmp_path / "out")
+    cache = GoldCache(tmp_path / "out/golds.jsonl")
+    lines = (tmp_path / "out/golds.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = json.loads((bird_root / "train/train.json").read_text(encoding="utf-8"))
+    asked = {q["SQL"].rstrip("; ") for q in questions if q["db_id"] != "gone"}
+    asked -= {"SELECT abs(random()) FROM shop", "SELECT date('now'), count(*) FROM shop"}
+    assert len(cache) == len(lines) == len(asked)
+    shop = bird_root / "train/train_databases/shop/shop.sqlite"
+    assert all((found := cache.get(shop, sql)) is not None and found.allowed == 7 for sql in asked)
+    failed = cache.get(shop, "SELECT name FROM shops")
+    assert failed is not None
+    assert (failed.status, failed.message) == ("error", "no such table: shops")
+    assert str(tmp_path) not in "".join(lines)
+
+
+def test_without_databases_there_are_no_golds_to_record(bird_root: Path, tmp_path: Path) -> None:
+    build_dataset(replace(dataset(bird_root, ("train",)), db_root=None), Settings(limit=2), tmp_path / "out")
+    assert not (tmp_path / "out/golds.jsonl").exists()

@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from verl_sql.database.execution import Status
+from verl_sql.database.gold_cache import GoldResult, content_digest, gold_line
 from verl_sql.dataset.example import Example
 from verl_sql.dataset.parquet import RL_SCHEMA, rl_row, write_rows
 from verl_sql.integration.preflight import main
@@ -81,3 +83,18 @@ def test_one_sentence_for_each_fault(
     message = capsys.readouterr().err
     assert said in message
     assert message.count("\n") == 1
+
+
+def test_golds_known_to_fail_are_told_by_id(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, content = parquet(tmp_path / "train.parquet"), content_digest(root / "shop" / "shop.sqlite")
+    failed = GoldResult(Status.ERROR, message="no such column")
+    (tmp_path / "golds.jsonl").write_text(gold_line("shop", content, "SELECT count(*) FROM item", failed))
+    command = ["--train", str(train), "--db-root", str(root), "--gold-cache", str(tmp_path / "golds.jsonl")]
+    assert main(command) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[1:] == [
+        "preflight: 1 golds are known to fail, every completion of theirs gets 0: train/0",
+        "preflight: 0 golds are known to return nothing",
+    ]
+    assert main([*command[:-1], str(tmp_path / "none.jsonl")]) == 2
+    assert "there is no file of gold results" in capsys.readouterr().err

@@ -16,6 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from verl_sql.database.executor import Executor
+    from verl_sql.database.gold_cache import GoldCache
 
 # Reward function -> (a completion that gives SQL in its format, full marks for a single right turn).
 REWARDS = {
@@ -57,6 +58,9 @@ def audit(
     db_root: Annotated[Path | None, typer.Option(help="Folder of databases; VERL_SQL_DB_ROOT by default.")] = None,
     rewards: Annotated[str, typer.Option(help="Reward functions, separated by commas.")] = ",".join(REWARDS),
     timeout: Annotated[float, typer.Option(help="Seconds a query may run.")] = 30.0,
+    gold_cache: Annotated[
+        Path | None, typer.Option(help="golds.jsonl of data preparation; VERL_SQL_GOLD_CACHE by default.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Also write every problem here, as JSON lines.")] = None,
 ) -> None:
     """Check a prepared parquet: every gold must score full marks; exit status 1 says do not train on it."""
@@ -70,7 +74,9 @@ def audit(
     if missing := missing_columns(data, RL_SCHEMA):
         typer.echo(f"{data}: missing or of another type: {', '.join(missing)}", err=True)
         raise typer.Exit(1)
-    problems = list(find_problems(data, str(db_root) if db_root else None, names, timeout))
+    if gold_cache is not None and not gold_cache.is_file():
+        raise typer.BadParameter(f"{gold_cache} does not exist")
+    problems = list(find_problems(data, str(db_root) if db_root else None, names, timeout, gold_cache))
     for line in summary(problems):
         typer.echo(line)
     if report:
@@ -80,7 +86,9 @@ def audit(
     raise typer.Exit(int(stops))
 
 
-def find_problems(data: Path, db_root: str | None, rewards: list[str], timeout: float = 30.0) -> Iterator[Problem]:
+def find_problems(
+    data: Path, db_root: str | None, rewards: list[str], timeout: float = 30.0, gold_cache: Path | None = None
+) -> Iterator[Problem]:
     """Every problem of a parquet in RL_SCHEMA, row by row.
 
     Args:
@@ -88,12 +96,14 @@ def find_problems(data: Path, db_root: str | None, rewards: list[str], timeout: 
         db_root: the folder of databases; None takes VERL_SQL_DB_ROOT.
         rewards: names of REWARDS to try the golds with.
         timeout: seconds a query may run.
+        gold_cache: results of golds, of which those known to fail are not run; None takes VERL_SQL_GOLD_CACHE.
     """
     from verl_sql.database.catalog import DatabaseNotFound, resolve_database
     from verl_sql.database.executor import shared_executor
+    from verl_sql.database.gold_cache import chosen_gold_cache
     from verl_sql.dataset.parquet import read_rows
 
-    executor = shared_executor(timeout=timeout)
+    executor, cache = shared_executor(timeout=timeout), chosen_gold_cache(gold_cache)
     seen: dict[tuple[str, str, str], str] = {}
     for row in read_rows(data):
         info = row["extra_info"]
@@ -106,7 +116,7 @@ def find_problems(data: Path, db_root: str | None, rewards: list[str], timeout: 
         except DatabaseNotFound as error:
             yield Problem("no database", number, str(error))
             continue
-        failed = list(_gold_problems(executor, database, row, timeout))
+        failed = list(_gold_problems(executor, cache, database, row, timeout))
         yield from failed
         if not any(problem.stops for problem in failed):
             yield from _score_problems(row, rewards, {"db_root": db_root, "timeout": timeout})
@@ -143,11 +153,14 @@ def _text_problems(row: Mapping[str, Any], seen: dict[tuple[str, str, str], str]
         yield Problem(f"flagged {flag}", number, stops=False)
 
 
-def _gold_problems(executor: "Executor", database: Path, row: Mapping[str, Any], timeout: float) -> Iterator[Problem]:
+def _gold_problems(
+    executor: "Executor", cache: "GoldCache | None", database: Path, row: Mapping[str, Any], timeout: float
+) -> Iterator[Problem]:
     """What running the gold and its chain says."""
     info, gold = row["extra_info"], row["reward_model"]["ground_truth"]
     number = info["question_id"]
-    execution = executor.execute_many([(database, gold)], timeout=timeout)[0]
+    known = cache.failure(database, gold, timeout) if cache is not None else None
+    execution = known or executor.execute_many([(database, gold)], timeout=timeout)[0]
     if not execution.ok:
         yield Problem(f"gold {execution.status}", number, execution.message)
         return

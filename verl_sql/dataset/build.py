@@ -1,7 +1,8 @@
-"""Build a dataset folder: `<split>.parquet`, `report.json`, `DATASET_CARD.md`.
+"""Build a dataset folder: `<split>.parquet`, `report.json`, `DATASET_CARD.md`, `golds.jsonl` where golds were run.
 
 Work is done in parts that are written whole or not at all, under `.parts/`; the same command after a kill takes them
-up and ends with the same bytes as an undisturbed run. Memory is bounded by one part and by the duplicate filter's keys.
+up and ends with the same bytes as an undisturbed run, the seconds in `golds.jsonl` apart. Memory is bounded by one part
+and by the duplicate filter's keys.
 """
 
 import json
@@ -22,6 +23,7 @@ from verl_sql.database.executor import Executor
 from verl_sql.dataset.example import Example
 from verl_sql.dataset.filters.duplicates import DuplicateFilter
 from verl_sql.dataset.filters.errata import ErrataFilter
+from verl_sql.dataset.gold_record import GOLDS, merge_golds
 from verl_sql.dataset.parquet import RL_SCHEMA, rl_row, write_rows
 from verl_sql.dataset.prepare import Candidate, Preparation, Prepared, from_json, to_json
 from verl_sql.dataset.prompting import PROMPT_FOLDER
@@ -88,6 +90,8 @@ def build_dataset(dataset: Dataset, settings: Settings, out: str | Path, workers
             candidates = _candidates(_selected(read(), settings), duplicates, dataset.errata.get(split))
             work = _Split(parts / split, preparation, split)
             reports[split] = work.write(candidates, folder / f"{split}.parquet")
+    if catalog is not None:
+        merge_golds([g for split in dataset.splits for g in sorted(parts.glob(f"{split}/*.golds"))], folder / GOLDS)
     report = {"dataset": dataset.name, "settings": _plain(settings), "splits": reports, "papers": PAPER_COUNTS}
     _write_text(folder / "report.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     _write_text(folder / "DATASET_CARD.md", _card(dataset, report))
@@ -120,9 +124,15 @@ class _Split:
                     return
                 file = self.parts / f"{number:06d}.jsonl"
                 if not file.is_file():
-                    _write_text(file, "".join(f"{to_json(p)}\n" for p in self.preparation.decide(batch)))
+                    self._decide(batch, file)
                 yield file
                 bar.update(len(batch))
+
+    def _decide(self, batch: list[Candidate], file: Path) -> None:
+        """Write the decisions about a batch, after what its golds gave."""
+        decided = self.preparation.decide(batch)
+        _write_text(file.with_suffix(".golds"), self.preparation.golds.record.take())
+        _write_text(file, "".join(f"{to_json(p)}\n" for p in decided))
 
     def _rows(self, parts: list[Path], report: SplitReport) -> Iterator[dict[str, Any]]:
         """The rows of the kept examples, counted into the report on the way."""

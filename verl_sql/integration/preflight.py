@@ -1,6 +1,7 @@
 """Everything that can be wrong with a run's inputs, looked at before any process is started.
 
-    python -m verl_sql.integration.preflight --train F --val F... --db-root D [--model M] [--max-prompt-length N]
+    python -m verl_sql.integration.preflight --train F --val F... --db-root D [--gold-cache F] [--model M]
+        [--max-prompt-length N]
 
 Exit status 2 and one sentence for the first thing that is wrong. verl would find the same faults minutes later, in a
 worker, and some of them never: a prompt that is too long is dropped without a word.
@@ -13,7 +14,10 @@ from pathlib import Path
 
 from verl_sql.database.catalog import Catalog
 from verl_sql.database.faults import DatabaseNotFound
+from verl_sql.database.gold_cache import GoldCache, chosen_gold_cache
 from verl_sql.dataset.parquet import RL_SCHEMA, missing_columns, read_rows
+
+SHOWN = 20
 
 
 class PreflightError(Exception):
@@ -49,6 +53,27 @@ def check_databases(db_root: str, paths: Sequence[Path]) -> int:
     except DatabaseNotFound as error:
         raise PreflightError(str(error)) from error
     return len(db_ids)
+
+
+def check_golds(cache: GoldCache, db_root: str, paths: Sequence[Path], timeout: float = 30.0) -> list[str]:
+    """Sentences about golds that are known to fail or to return nothing, with their questions' ids.
+
+    Every database is read whole, so that a cache that other databases gave is noticed: a warning names them.
+    """
+    catalog, failing, empty = Catalog(db_root), [], []
+    for info, gold in ((row["extra_info"], row["reward_model"]["ground_truth"]) for f in paths for row in read_rows(f)):
+        result = cache.get(catalog.path(info["db_id"]), gold)
+        if result is not None and result.failure(timeout) is not None:
+            failing.append(f"{info['split']}/{info['question_id']}")
+        elif result is not None and result.is_empty:
+            empty.append(f"{info['split']}/{info['question_id']}")
+    return [_sentence("fail, every completion of theirs gets 0", failing), _sentence("return nothing", empty)]
+
+
+def _sentence(what: str, ids: list[str]) -> str:
+    """How many golds are known for something, and the first ids."""
+    shown = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+    return f"{len(ids)} golds are known to {what}{': ' if ids else ''}{shown}"
 
 
 def check_model(model: str) -> None:
@@ -97,12 +122,27 @@ def check_lengths(model: str, paths: Sequence[Path], limit: int) -> str:
     return f"all {len(lengths)} prompts kept, the longest has {max(lengths)} of {limit} tokens"
 
 
+def tell_golds(gold_cache: str | None, db_root: str, paths: Sequence[Path]) -> None:
+    """Print what the file of gold results says about the files' golds, if there is one.
+
+    Raises:
+        PreflightError: it was named and is not there.
+    """
+    try:
+        cache = chosen_gold_cache(gold_cache)
+    except FileNotFoundError as error:
+        raise PreflightError(str(error)) from error
+    for line in check_golds(cache, db_root, paths) if cache is not None else ():
+        print(f"preflight: {line}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `python -m verl_sql.integration.preflight`."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--train", type=Path, action="append", default=[])
     parser.add_argument("--val", type=Path, action="append", default=[])
     parser.add_argument("--db-root")
+    parser.add_argument("--gold-cache", help="golds.jsonl of data_prep; VERL_SQL_GOLD_CACHE by default")
     parser.add_argument("--model")
     parser.add_argument("--max-prompt-length", type=int)
     parser.add_argument("--print-longest", action="store_true", help="print the longest prompt's tokens, check nothing")
@@ -116,6 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_parquet(path)
         if options.db_root is not None:
             print(f"preflight: {check_databases(options.db_root, files)} databases found under {options.db_root}")
+            tell_golds(options.gold_cache, options.db_root, files)
         if options.model is not None:
             check_model(options.model)
         if options.max_prompt_length is not None:

@@ -18,6 +18,7 @@ from verl_sql.database.executor import shared_executor
 from verl_sql.rewards.execution import is_right, outcome_of
 from verl_sql.rewards.judge.asking import awith_judgement, with_judgement
 from verl_sql.rewards.judge.prompts import JudgeKind
+from verl_sql.rewards.known_golds import aknown_failure, known_failure
 from verl_sql.rewards.nonempty import nonempty
 from verl_sql.rewards.sample import Attempt, Sample
 from verl_sql.rewards.settings import Settings, merged_weights
@@ -100,6 +101,8 @@ class Reward:
     def sample(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Sample:
         """Extract and execute: all that is needed before the terms."""
         draft = self._draft(completion, gold, extra_info, settings)
+        if (known := known_failure(draft.database, gold, settings)) is not None:
+            return draft.filled([known] * len(draft.sqls), settings)
         executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
         compared = [
             executor.compare(
@@ -114,6 +117,8 @@ class Reward:
     ) -> Sample:
         """`sample` for an event loop."""
         draft = self._draft(completion, gold, extra_info, settings)
+        if (known := await aknown_failure(draft.database, gold, settings)) is not None:
+            return draft.filled([known] * len(draft.sqls), settings)
         executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
         compared = [
             await executor.acompare(

@@ -29,6 +29,8 @@ class Settings:
         on_gold_error: `neutral` gives every completion of a failing gold the same score, 0; `raise` stops.
         judge: the judge's endpoint and behaviour, see `verl_sql.rewards.judge.config`.
         router: `host:port` of verl's own reward-model router (`reward_router_address`).
+        gold_cache: `golds.jsonl` of data preparation, whose failing golds are not run again; without it
+            VERL_SQL_GOLD_CACHE, then none.
     """
 
     db_root: str | None = None
@@ -40,6 +42,7 @@ class Settings:
     on_gold_error: str = "neutral"
     judge: Mapping[str, Any] | None = None
     router: str | None = None
+    gold_cache: str | None = None
 
     @classmethod
     def from_kwargs(cls, kwargs: Mapping[str, Any]) -> "Settings":

@@ -11,6 +11,7 @@ from verl_sql.dataset.example import TEXT2SQL, Example
 from verl_sql.dataset.filters.gold import gold_findings
 from verl_sql.dataset.filters.ties import TieProbe, tie_probes
 from verl_sql.dataset.filters.volatile import volatile_findings
+from verl_sql.dataset.gold_record import GoldRecord
 from verl_sql.dataset.reasons import Finding
 
 
@@ -32,16 +33,20 @@ class GoldCheck:
         self.timeout = timeout
         self.slow_seconds = slow_seconds
         self.compiling = CompileCheck(schemas)
+        self.record = GoldRecord(timeout)
 
     def findings(self, located: Sequence[tuple[Path | None, Example]]) -> list[list[Finding]]:
         """For each (database file or None, example) what its gold has against it."""
         runnable = [(path, example.gold_sql) for path, example in located if path is not None]
-        executions = iter(self.executor.execute_many(runnable, timeout=self.timeout))
+        results = self.executor.execute_many(runnable, timeout=self.timeout, digest=True)
+        for (database, gold), execution in zip(runnable, results, strict=True):
+            self.record.note(database, gold, execution)
+        executions = iter(results)
         ran = [(path, next(executions) if path is not None else None, example) for path, example in located]
         ties = self._ties(ran)
         return [
-            [*self._executed(execution, example), *_volatile(example), *tied]
-            for (_, execution, example), tied in zip(ran, ties, strict=True)
+            [*self._executed(outcome, example), *_volatile(example), *tied]
+            for (_, outcome, example), tied in zip(ran, ties, strict=True)
         ]
 
     def _executed(self, execution: Execution | None, example: Example) -> list[Finding]:
