@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from verl_sql.sqltext.scan import Token, TokenKind, scan
+from verl_sql.sqltext.scan import OPAQUE, TokenKind, scan
 
 
 class AnswerStyle(StrEnum):
@@ -88,6 +88,10 @@ _CTE_HEAD = (
 _STARTS_CTE = re.compile(_CTE_HEAD)
 _BARE_START = re.compile(rf"(?:^[ \t>*`(]*(?:-[ \t])?[*`]*|:[ \t*`]*)((?:SELECT|select)\b|{_CTE_HEAD})", re.MULTILINE)
 _BARE_STOP = re.compile(r"</?(?:answer|sql|think|thinking|reasoning)>|@@@SQL_|`{3}|<\|", re.IGNORECASE)
+_BLANK = re.compile(r"[\s;]*+")
+_ONLY_COMMENTS = re.compile(r"(?:[\s;]++|(?>--[^\n]*+|/\*.*?(?:\*/|\Z)))*+", re.DOTALL)
+_STOPS = re.compile(rf"(?P<space>\s++)|(?P<mark>[();])|{OPAQUE}", re.DOTALL)
+"""What may end a statement, and what hides it."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _CONTINUES = re.compile(
     rf"\s*(?:[(),;.+<>=|\"'`\[]|--|/\*|(?P<word>{_KEYWORD}|(?:FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|OFFSET|UNION|INTERSECT|"
@@ -243,32 +247,42 @@ def _begins_as_sql(text: str, start: int, end: int) -> bool:
 def _trim(text: str, span: Span) -> Span | None:
     """The span without white space, prose after the statement, and trailing `;`; None when no SQL is left."""
     end = _statement_end(text, span)
-    tokens = [t for t in scan(text[:end], span[0]) if t.kind is not TokenKind.SPACE and text[t.start : t.end] != ";"]
-    if all(t.kind is TokenKind.COMMENT for t in tokens):
-        return None
-    last = tokens[-1]
-    return tokens[0].start, last.start + len(text[last.start : last.end].rstrip())
+    leading = _BLANK.match(text, span[0], end)
+    start = leading.end() if leading else span[0]
+    return None if _ONLY_COMMENTS.fullmatch(text, start, end) else (start, _last_end(text, start, end))
+
+
+def _last_end(text: str, start: int, end: int) -> int:
+    """Where the last token that is no `;` ends, without white space; a `;` in a comment or open quote belongs to it."""
+    body = text[start:end].rstrip()
+    if not body.endswith(";"):
+        return start + len(body)
+    tokens = (t for t in scan(text, start, end) if t.kind is not TokenKind.SPACE and text[t.start : t.end] != ";")
+    *_, last = tokens
+    return last.start + len(text[last.start : last.end].rstrip())
 
 
 def _statement_end(text: str, span: Span) -> int:
     """Where the statement that begins the span ends: prose after a `;` or after an empty line is not part of it."""
+    if not _PARAGRAPH.search(text, *span) and text.find(";", *span) < 0:
+        return span[1]
     depth = 0
-    for token in scan(text[: span[1]], span[0]):
-        mark = text[token.start] if token.kind is TokenKind.PUNCT else ""
+    for match in _STOPS.finditer(text, *span):
+        mark = match.group("mark") or ""
         depth += {"(": 1, ")": -1}.get(mark, 0)
-        if mark == ";" and token.start > span[0] and not _MORE_SQL.match(text, token.end, span[1]):
-            return token.start
-        if token.kind is TokenKind.SPACE and depth <= 0 and _is_break(text, token, span):
-            return token.start
+        if mark == ";" and match.start() > span[0] and not _MORE_SQL.match(text, match.end(), span[1]):
+            return match.start()
+        if match.lastgroup == "space" and depth <= 0 and _is_break(text, match.span(), span):
+            return match.start()
     return span[1]
 
 
-def _is_break(text: str, token: Token, span: Span) -> bool:
+def _is_break(text: str, space: Span, span: Span) -> bool:
     """Whether white space holds an empty line between a statement and something that does not continue it."""
-    before = text[max(span[0], token.start - 20) : token.start]
-    if not before or not _PARAGRAPH.search(text, token.start, token.end):
+    before = text[max(span[0], space[0] - 20) : space[0]]
+    if not before or not _PARAGRAPH.search(text, *space):
         return False
-    return not (_continues(text, token.end, span[1]) or _WANTS_MORE.search(before))
+    return not (_continues(text, space[1], span[1]) or _WANTS_MORE.search(before))
 
 
 def _continues(text: str, start: int, end: int) -> bool:

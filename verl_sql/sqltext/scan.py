@@ -5,8 +5,10 @@ not closed runs to the end of the text and says so.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 
@@ -36,32 +38,38 @@ class Token(NamedTuple):
     open: bool
 
 
+_COMMENT = r"--[^\n]*|/\*.*?(?:\*/|\Z)"
+_STRING = r"'(?:[^']|'')*(?:'|\Z)"
+_QUOTED = r'"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z)'
+OPAQUE = f"{_COMMENT}|{_STRING}|{_QUOTED}"
+"""Comments, literals and quoted names, as a pattern (with re.DOTALL): what other characters mean nothing inside of."""
+
 _TOKEN = re.compile(
-    r"""
-    (?P<space>\s+)
-  | (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
-  | (?P<string>'(?:[^']|'')*(?:'|\Z))
-  | (?P<quoted>"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z))
-  | (?P<word>[\w$]+)
-  | (?P<punct>.)
-    """,
-    re.VERBOSE | re.DOTALL,
+    rf"(?P<space>\s+)|(?P<comment>{_COMMENT})|(?P<string>{_STRING})|(?P<quoted>{_QUOTED})|(?P<word>[\w$]+)|(?P<punct>.)",
+    re.DOTALL,
 )
 _KINDS = {kind.value: kind for kind in TokenKind}
-_MAY_BE_OPEN = frozenset({TokenKind.COMMENT, TokenKind.STRING, TokenKind.QUOTED})
+_MAY_BE_OPEN = frozenset({"comment", "string", "quoted"})
+_UNSEEN = frozenset({"space", "comment"})
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "[": "]"}
+_new_token = partial(tuple.__new__, Token)  # half the time of calling Token
 
 
-def scan(text: str, start: int = 0) -> Iterator[Token]:
-    """Every token of `text` from `start` on; the spans cover the text without a gap."""
-    for match in _TOKEN.finditer(text, start):
-        kind = _KINDS[match.lastgroup or "punct"]
-        yield Token(kind, *match.span(), kind in _MAY_BE_OPEN and _is_open(kind, match.group()))
+def scan(text: str, start: int = 0, end: int = sys.maxsize) -> Iterator[Token]:
+    """Every token of `text[start:end]`; the spans count characters of `text` and leave no gap."""
+    return map(_token, _TOKEN.finditer(text, start, end))
 
 
 def significant(text: str, start: int = 0) -> Iterator[Token]:
     """The tokens of `text` from `start` on that are neither white space nor comments."""
-    return (t for t in scan(text, start) if t.kind not in (TokenKind.SPACE, TokenKind.COMMENT))
+    return (_token(match) for match in _TOKEN.finditer(text, start) if match.lastgroup not in _UNSEEN)
+
+
+def _token(match: re.Match[str]) -> Token:
+    """The token of a match."""
+    name = match.lastgroup or "punct"
+    is_open = name in _MAY_BE_OPEN and _is_open(_KINDS[name], match.group())
+    return _new_token((_KINDS[name], match.start(), match.end(), is_open))
 
 
 def unquote(token_text: str) -> str:
