@@ -113,6 +113,15 @@ def test_bad_lines_are_named_by_number_and_do_not_stop_the_rest(
     assert "line 7: " not in said
 
 
+def test_lines_that_name_no_database_take_the_one_given(root: Path, tmp_path: Path) -> None:
+    nameless = {k: v for k, v in pair("n", "SELECT name FROM t").items() if k != "db_id"}
+    pairs = write_pairs(tmp_path / "in.jsonl", [nameless, pair("s", "SELECT nope FROM t", "spider")])
+    summary = score_file(pairs, [root], tmp_path / "out.jsonl", ["bird_set"], workers=1, db_id="bird")
+    assert summary == Summary(scored=2, resumed=0, bad=0)
+    assert [line["bird_set"] for line in read(tmp_path / "out.jsonl")] == [1.0, 0.0]
+    assert score_file(pairs, [root], tmp_path / "none.jsonl", ["bird_set"], workers=1).bad == 1
+
+
 def test_roots_are_searched_in_order(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     make_database(other / "flat.sqlite", "xyz")

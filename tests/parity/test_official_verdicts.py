@@ -38,8 +38,8 @@ def known_differences() -> dict[str, set[str]]:
     return {entry["pair_id"]: set(entry["fields"]) for entry in read_lines(DIFFERENCES)}
 
 
-def scored(pairs: Path, roots: list[Path], out: Path) -> list[Record]:
-    summary = score_file(pairs, roots, out, VALUE_KEYS, workers=2, timeout=DEADLINE)
+def scored(pairs: Path, roots: list[Path], out: Path, db_id: str | None = None) -> list[Record]:
+    summary = score_file(pairs, roots, out, VALUE_KEYS, workers=2, timeout=DEADLINE, db_id=db_id)
     assert summary.bad == 0
     return read_lines(out)
 
@@ -63,10 +63,8 @@ def edge_pairs(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     connection = sqlite3.connect(folder / "edge.sqlite")
     connection.executescript((shared_dir / "parity" / "edge_db.sql").read_text(encoding="utf-8"))
     connection.close()
-    official = read_lines(shared_dir / "parity" / "edge_pairs.jsonl")
-    pairs = folder / "pairs.jsonl"
-    pairs.write_text("".join(json.dumps({**record, "db_id": "edge"}) + "\n" for record in official), encoding="utf-8")
-    return official, scored(pairs, [folder], folder / "out.jsonl")
+    pairs = shared_dir / "parity" / "edge_pairs.jsonl"
+    return read_lines(pairs), scored(pairs, [folder], folder / "out.jsonl", "edge")
 
 
 def test_edge_pairs_agree_but_for_the_listed_ones(edge_pairs: tuple[list[Record], list[Record]]) -> None:

@@ -1,6 +1,7 @@
 """`verl-sql score`: compare predicted with gold queries, line by line, as the official evaluators do.
 
-Input, one JSON object a line: {"pair_id": …, "db_id": …, "gold": SQL, "pred": SQL}; further keys are ignored.
+Input, one JSON object a line: {"pair_id": …, "db_id": …, "gold": SQL, "pred": SQL}; further keys are ignored, and
+`--db-id` stands in where db_id is missing.
 Output, in the input's order: {"pair_id", "gold_status", "pred_status", and bird_set, bag, ordered, test_suite,
 soft_f1, cp, cr, tc as far as they were asked for}; cp, cr and tc are null where the gold query failed.
 
@@ -66,13 +67,14 @@ def register(app: typer.Typer) -> None:
         comparators: Annotated[str, typer.Option(help="Comma-separated names.")] = ALL,
         workers: Annotated[int | None, typer.Option(min=1, help="Worker processes; default: one a CPU.")] = None,
         timeout: Annotated[float, typer.Option(min=0.001, max=86_400, help="Seconds one query may run.")] = 30.0,
+        db_id: Annotated[str | None, typer.Option(help="The database of lines that name none.")] = None,
     ) -> None:
         """Compare predicted with gold queries; resumable, bad lines are reported and left out."""
         from verl_sql.database.faults import ExecutorError
 
         names = [name.strip() for name in comparators.split(",") if name.strip()]
         try:
-            summary = score_file(pairs, db_root, out, names, workers=workers, timeout=timeout)
+            summary = score_file(pairs, db_root, out, names, workers=workers, timeout=timeout, db_id=db_id)
         except (ScoreError, ExecutorError) as error:
             typer.echo(f"verl-sql score: {error}", err=True)
             raise typer.Exit(2) from None
@@ -90,8 +92,11 @@ def score_file(
     *,
     workers: int | None = None,
     timeout: float = 30.0,
+    db_id: str | None = None,
 ) -> Summary:
     """Score every line of `pairs` into `out`, going on after the lines that `out` holds already.
+
+    Lines without a db_id take that of the argument, if it is given.
 
     Raises:
         ScoreError: a comparator, root or file does not exist, or `out` belongs to another run.
@@ -110,7 +115,7 @@ def score_file(
     out.parent.mkdir(parents=True, exist_ok=True)
     interval = 0.5 if sys.stderr.isatty() else 10.0
     with tqdm(total=n_lines, unit=" pairs", mininterval=interval) as bar, pairs.open("rb") as source:
-        reader = _Reader(catalogs, "test_suite" in names, lambda text: bar.write(text, file=sys.stderr))
+        reader = _Reader(catalogs, "test_suite" in names, db_id, lambda text: bar.write(text, file=sys.stderr))
         with out.open("a+b") as sink:
             _lock(sink, out)
             requests = iter(reader.requests(source))
@@ -127,9 +132,12 @@ def score_file(
 class _Reader:
     """Turns input lines into requests; says which lines are bad, and counts them."""
 
-    def __init__(self, catalogs: Sequence["Catalog"], with_variants: bool, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, catalogs: Sequence["Catalog"], with_variants: bool, db_id: str | None, report: Callable[[str], None]
+    ) -> None:
         self._catalogs = catalogs
         self._with_variants = with_variants
+        self._db_id = db_id
         self.report = report
         self.bad = 0
 
@@ -156,6 +164,8 @@ class _Reader:
             raise ValueError("not a JSON object")
         if record.get("pair_id") is None:
             raise ValueError("no pair_id")
+        if self._db_id is not None:
+            record.setdefault("db_id", self._db_id)
         for key in ("db_id", "gold", "pred"):
             if not isinstance(record.get(key), str):
                 raise ValueError(f"{key} is missing or not a string (pair_id {record['pair_id']!r})")
