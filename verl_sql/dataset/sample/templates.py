@@ -1,7 +1,8 @@
 """The question templates of the sample: each draws a question, its gold SQL, its gold chain, and a typical mistake.
 
-The mistake is what an unfiltered LLM-made chain gets wrong now and then (a filter forgotten, MAX for MIN, IN for
-NOT IN); the cold start is trained on a stated share of them, so that reinforcement learning has something to correct.
+The mistake is what an unfiltered LLM-made chain gets wrong now and then: a later step forgets an earlier one and goes
+back to the whole table (or MIN for MAX, IN for NOT IN). The cold start is trained on a stated share of them, so that
+reinforcement learning has something to correct.
 """
 
 from collections.abc import Callable, Mapping
@@ -128,15 +129,14 @@ def _aggregate(d: Draw) -> Drawn:
     words, function = d.pick(_AGGREGATES)
     number, source = q(n.name), f"FROM {q(t.name)} WHERE {where}"
 
-    def chain(name: str) -> ChainText:
-        return _chain("chosen", f"SELECT {number} {source}", f"SELECT {name}({number}) FROM chosen")
+    def chain(last_source: str) -> ChainText:
+        return _chain("chosen", f"SELECT {number} {source}", f"SELECT {function}({number}) FROM {last_source}")
 
-    wrong = {"AVG": "SUM", "SUM": "AVG", "MAX": "MIN", "MIN": "MAX"}[function]
     return Drawn(
         f"{d.pick(('What is the', 'Find the'))} {words} {n.phrase} of {t.noun}{condition}?",
         f"SELECT {function}({number}) {source}",
-        chain(function),
-        flawed=chain(wrong),
+        chain("chosen"),
+        flawed=chain(q(t.name)),
     )
 
 
@@ -148,19 +148,19 @@ def _top(d: Draw) -> Drawn:
     shown, number, table, key = q(t.shown.name), q(n.name), q(t.name), q(t.key.name)
     columns = f"{key}, {shown}, {number}" if t.shown is not t.key else f"{key}, {number}"
 
-    def chain(direction: str) -> ChainText:
+    def chain(source: str) -> ChainText:
         return _chain(
             "chosen",
             f"SELECT {columns} FROM {table} WHERE {where} AND {number} IS NOT NULL",
-            f"SELECT {shown} FROM chosen ORDER BY {number} {direction}, {key} LIMIT {m}",
+            f"SELECT {shown} FROM {source} ORDER BY {number} {order}, {key} LIMIT {m}",
         )
 
     return Drawn(
         f"{d.ask()} {t.shown.phrase} of the {m} {t.noun}{condition} that have the {words} {n.phrase}.",
         f"SELECT {shown} FROM {table} WHERE {where} AND {number} IS NOT NULL "
         f"ORDER BY {number} {order}, {key} LIMIT {m}",
-        chain(order),
-        flawed=chain("ASC" if order == "DESC" else "DESC"),
+        chain("chosen"),
+        flawed=chain(table),
     )
 
 
@@ -171,12 +171,12 @@ def _extreme(d: Draw) -> Drawn:
     words, function = d.pick((("highest", "MAX"), ("largest", "MAX"), ("lowest", "MIN"), ("smallest", "MIN")))
     shown, number, table = q(t.shown.name), q(n.name), q(t.name)
 
-    def chain(name: str) -> ChainText:
+    def chain(source: str) -> ChainText:
         return _chain(
             "chosen",
             f"SELECT {shown}, {number} FROM {table} WHERE {where}",
             "best",
-            f"SELECT {name}({number}) AS m FROM chosen",
+            f"SELECT {function}({number}) AS m FROM {source}",
             f"SELECT {shown} FROM chosen, best WHERE {number} = m",
         )
 
@@ -184,8 +184,8 @@ def _extreme(d: Draw) -> Drawn:
         f"Which {t.noun}{condition} {d.pick(('have', 'reach'))} the {words} {n.phrase}? Give the {t.shown.phrase}.",
         f"SELECT {shown} FROM {table} WHERE {where} AND {number} = "
         f"(SELECT {function}({number}) FROM {table} WHERE {where})",
-        chain(function),
-        flawed=chain("MIN" if function == "MAX" else "MAX"),
+        chain("chosen"),
+        flawed=chain(table),
     )
 
 
@@ -226,20 +226,20 @@ def _join(d: Draw) -> Drawn:
     words, function = d.pick((("average", "AVG"), ("total", "SUM"), ("highest", "MAX")))
     key, number, p, ch = q(parent.key.name), q(n.name), q(parent.name), q(child.name)
 
-    def chain(test: str) -> ChainText:
+    def chain(source: str) -> ChainText:
         return _chain(
             "chosen",
             f"SELECT {key} FROM {p} WHERE {where}",
             "kept",
-            f"SELECT {number} FROM {ch} WHERE {link} {test} (SELECT {key} FROM chosen)",
-            f"SELECT {function}({number}) FROM kept",
+            f"SELECT {number} FROM {ch} WHERE {link} IN (SELECT {key} FROM chosen)",
+            f"SELECT {function}({number}) FROM {source}",
         )
 
     return Drawn(
         f"{d.pick(('What is the', 'Find the'))} {words} {n.phrase} of {child.noun} of {parent.noun}{condition}?",
         f"SELECT {function}({ch}.{number}) FROM {ch} JOIN {p} ON {ch}.{link} = {p}.{key} WHERE {p}.{where}",
-        chain("IN"),
-        flawed=chain("NOT IN"),
+        chain("kept"),
+        flawed=chain(ch),
     )
 
 
@@ -248,20 +248,20 @@ def _join_count(d: Draw) -> Drawn:
     (condition, where), (condition2, where2) = d.condition(parent), d.condition(child)
     key, p, ch = q(parent.key.name), q(parent.name), q(child.name)
 
-    def chain(test: str) -> ChainText:
+    def chain(source: str) -> ChainText:
         return _chain(
             "chosen",
             f"SELECT {key} FROM {p} WHERE {where}",
             "kept",
             f"SELECT {link} FROM {ch} WHERE {where2}",
-            f"SELECT COUNT(*) FROM kept WHERE {link} {test} (SELECT {key} FROM chosen)",
+            f"SELECT COUNT(*) FROM {source} WHERE {link} IN (SELECT {key} FROM chosen)",
         )
 
     return Drawn(
         f"{d.pick(('How many', 'Count the'))} {child.noun}{condition2} belong to {parent.noun}{condition}?",
         f"SELECT COUNT(*) FROM {ch} JOIN {p} ON {ch}.{link} = {p}.{key} WHERE {p}.{where} AND {ch}.{where2}",
-        chain("IN"),
-        flawed=chain("NOT IN"),
+        chain("kept"),
+        flawed=chain(ch),
     )
 
 
