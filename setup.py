@@ -39,6 +39,7 @@ DEV = [
 VERSIONS = runpy.run_path(str(HERE / "verl_sql" / "integration" / "versions.py"))
 
 TOP_LEVEL = ["reward_fns", "data_prep", "recipes"]
+MOVED = find_packages(include=[pattern for name in TOP_LEVEL for pattern in (name, f"{name}.*")])
 DATA = ["jinja", "json", "jsonl", "md", "sh", "sql", "txt", "yaml"]
 
 setup(
@@ -58,7 +59,7 @@ setup(
         "judge": ["openai>=1.50"],
         "dev": DEV,
     },
-    packages=[*find_packages(include=["verl_sql", "verl_sql.*"]), *(f"verl_sql.{name}" for name in TOP_LEVEL)],
+    packages=[*find_packages(include=["verl_sql", "verl_sql.*"]), *(f"verl_sql.{name}" for name in MOVED)],
     package_dir={"verl_sql": "verl_sql", **{f"verl_sql.{name}": name for name in TOP_LEVEL}},
     include_package_data=False,
     package_data={
