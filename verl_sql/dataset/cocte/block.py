@@ -219,7 +219,7 @@ def read_block(select: Node, source_of: Callable[[Node], Source]) -> Block:
 
 def used_columns(nodes: Iterable[Node], keys: set[str]) -> list[tuple[str, str]]:
     """(key, name) of the columns of some sources that expressions use, nested queries included, each once."""
-    found = {}
+    found: dict[tuple[str, str], None] = {}
     for node in nodes:
         for used in node.find_all(exp.Column):
             if used.table in keys:

@@ -57,7 +57,7 @@ def filter_name(noun: str, conditions: Sequence[Node]) -> str:
     before = [p[0] for p in phrases if p[0]]
     after = [p[1] for p in phrases if p[1]]
     tail = "_and_".join(after)
-    link = "" if tail.startswith(("in_", "not_in_", "with_", "without_")) else "with_"
+    link = "" if tail.startswith(("in_", "not_in_", "with_", "without_", "of_")) else "with_"
     full = "_".join([*before, noun, *([link + tail] if tail else [])])
     columns = list(dict.fromkeys(slug(c.name) for condition in conditions for c in condition.find_all(exp.Column)))
     return step_name(full, f"{noun}_by_{'_and_'.join(columns[:3])}", f"filtered_{noun}")
@@ -69,7 +69,9 @@ def phrase(condition: Node) -> Phrase:
         return phrase(condition.this)
     if isinstance(condition, exp.Or):
         left, right = phrase(condition.this), phrase(condition.expression)
-        return ("_or_".join((left[0], right[0])), "") if left[0] and right[0] else ("", f"{_any(left)}_or_{_any(right)}")
+        return (
+            ("_or_".join((left[0], right[0])), "") if left[0] and right[0] else ("", f"{_any(left)}_or_{_any(right)}")
+        )
     if isinstance(condition, exp.And):
         return "", f"{_any(phrase(condition.this))}_and_{_any(phrase(condition.expression))}"
     if isinstance(condition, exp.Not):
@@ -110,6 +112,10 @@ def _equality(left: Node, right: Node, negative: bool) -> Phrase:
     if isinstance(right, exp.Null):
         return "", f"without_{_subject(left)}"
     value = _value(right)
+    nested = nested_queries(right)
+    if nested and not negative:
+        same = "" if value == _subject(left) else f"{_subject(left)}_"
+        return "", f"{same}of_{_target(nested[0])}"
     if isinstance(right, exp.Literal) and right.is_string and value and not value[0].isdigit() and len(value) > 1:
         return f"non_{value}" if negative else value, ""
     return "", f"{_subject(left)}_{'not_' if negative else ''}{value or 'empty'}"
@@ -231,11 +237,13 @@ def _argument(node: Node) -> str:
     return slug("_".join(_columns(node))) or "value"
 
 
-def join_name(nouns: Sequence[str]) -> str:
-    """Rows of several tables put together."""
+def join_name(labels: Sequence[str], nouns: Sequence[str]) -> str:
+    """Rows put together: called by the steps' names if there is room, else by those of the tables."""
+    first, *others = labels
+    full = f"{first}_with_{'_and_'.join(others)}"
     first, *others = nouns
     more = f"{first}_with_{others[0]}_and_{len(others) - 1}_more" if len(others) > 1 else f"joined_{first}"
-    return step_name(f"{first}_with_{'_and_'.join(others)}", more, f"joined_{first}")
+    return step_name(full, f"{first}_with_{'_and_'.join(others)}", more, f"joined_{first}")
 
 
 def group_name(values: Sequence[str], groups: Sequence[str], noun: str) -> str:
@@ -245,7 +253,9 @@ def group_name(values: Sequence[str], groups: Sequence[str], noun: str) -> str:
         whole = what if noun in what or noun == "row" else f"{what}_of_{noun}"
         return step_name(whole, what, values[0] if values else noun, f"totals_of_{noun}")
     which = "_and_".join(groups)
-    return step_name(f"{what}_per_{which}", f"{(values or [noun])[0]}_per_{groups[0]}", f"{noun}_per_{groups[0]}", "groups")
+    return step_name(
+        f"{what}_per_{which}", f"{(values or [noun])[0]}_per_{groups[0]}", f"{noun}_per_{groups[0]}", "groups"
+    )
 
 
 def top_name(noun: str, key: str, descending: bool, limit: str, offset: bool) -> str:

@@ -6,7 +6,7 @@ is `key.column`. `render` gives the keys readable names again.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
@@ -25,7 +25,7 @@ _KEYWORDS = frozenset(
     OUTER OVER PARTITION PLAN PRAGMA PRECEDING PRIMARY QUERY RAISE RANGE RECURSIVE REFERENCES REGEXP REINDEX RELEASE
     RENAME REPLACE RESTRICT RETURNING RIGHT ROLLBACK ROW ROWS SAVEPOINT SELECT SET TABLE TEMP TEMPORARY THEN TIES TO
     TRANSACTION TRIGGER TRUE FALSE UNBOUNDED UNION UNIQUE UPDATE USING VACUUM VALUES VIEW VIRTUAL WHEN WHERE WINDOW
-    WITH WITHOUT""".split()
+    WITH WITHOUT""".split()  # noqa: SIM905
 )
 _NEGATED = {exp.In: "IN", exp.Like: "LIKE", exp.Between: "BETWEEN", exp.Is: "IS", exp.Glob: "GLOB"}
 _AGGREGATE_NAMES = frozenset({"total", "json_group_array", "json_group_object"})
@@ -37,9 +37,9 @@ class Backticks(SQLite):
     class Tokenizer(SQLite.Tokenizer):
         """The first pair of marks is the one written."""
 
-        IDENTIFIERS = ("`", '"', ("[", "]"))  # noqa: RUF012  (sqlglot's own declaration is a class variable)
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"', ("[", "]")]
 
-    class Generator(SQLite.Generator):
+    class Generator(SQLite.Generator):  # type: ignore[misc,valid-type]
         """Writes `x NOT IN …` rather than `NOT x IN …`."""
 
         def not_sql(self, expression: Node) -> str:

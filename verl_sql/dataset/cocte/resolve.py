@@ -168,9 +168,10 @@ class Resolver:
     def _shared(self, name: str, origin: Origin, scope: _Scope) -> Node:
         """`left.name = right.name` for a column of USING."""
         left = next((o for o in scope.origins[:-1] if o.spelled(name)), None)
-        if left is None or origin.spelled(name) is None:
+        spelled = (left.spelled(name) if left else None, origin.spelled(name))
+        if left is None or spelled[0] is None or spelled[1] is None:
             raise Unconvertible(ChainOutcome.UNRESOLVED, f"no column {name} to join on")
-        return exp.EQ(this=column(left.key, left.spelled(name)), expression=column(origin.key, origin.spelled(name)))
+        return exp.EQ(this=column(left.key, spelled[0]), expression=column(origin.key, spelled[1]))
 
     def _stars(self, node: Node, scope: _Scope, hidden: set[str]) -> None:
         """Write out `*` and `t.*`."""
@@ -193,12 +194,12 @@ class Resolver:
     def _outputs(self, node: Node, scope: _Scope) -> tuple[str, ...]:
         """Resolve the output columns and give each a name that no other has."""
         default = scope.origins[0].name if len(scope.origins) == 1 else "row"
-        items, names = [], []
+        items: list[Node] = []
+        names: list[str] = []
         for item in node.expressions:
             named = isinstance(item, exp.Alias)
             holder = item if named else exp.Alias(this=item)
-            if not (isinstance(holder.this, exp.Column) and holder.this.table in self.origins):
-                self._clause(holder, scope)
+            self._clause(holder, scope)
             name = item.alias if named else value_name(holder.this, self._counted(holder.this) or default)
             if named:
                 scope.aliases.setdefault(name.lower(), holder.this)
@@ -223,7 +224,7 @@ class Resolver:
                 self.query(node, scope.ctes, scope)
             elif isinstance(node, exp.In) and node.args.get("field") is not None:
                 raise Unconvertible(ChainOutcome.UNSUPPORTED, "IN with a table's name")
-            elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            elif isinstance(node, exp.Column) and node.table not in self.origins:
                 node.replace(self._bound(node, scope))
 
     def _bound(self, node: Node, scope: _Scope) -> Node:

@@ -95,9 +95,7 @@ class Stager:
             direction of ORDER BY, so among equal ones the gold gets the first or last key.
     """
 
-    def __init__(
-        self, origins: dict[str, Origin], taken: set[str], depth: Depth, break_ties: bool = False
-    ) -> None:
+    def __init__(self, origins: dict[str, Origin], taken: set[str], depth: Depth, break_ties: bool = False) -> None:
         """No step yet."""
         self._break_ties = break_ties
         self.steps: list[tuple[str, Node]] = []
@@ -155,7 +153,9 @@ class Stager:
         pending = self._reduce(block)
         if not pending and block.is_bare and block.first is not None:
             return Relation(block.first, {name: node.name for name, node in block.items}, False)
-        name = self._name(block, pending[0]) if pending else step_name("_and_".join(n for n, _ in block.items), "values")
+        name = (
+            self._name(block, pending[0]) if pending else step_name("_and_".join(n for n, _ in block.items), "values")
+        )
         source = self._emit(block, hint if len(hint) > 3 else name)
         return Relation(source, {name: name for name in source.columns}, True)
 
@@ -357,7 +357,7 @@ class Stager:
         gone = {id(c) for c in joined}
         block.where = [c for c in block.where if id(c) not in gone]
         block.joins = []
-        self._cut(block, step, join_name([source.noun for source in step.sources]), block.noun)
+        self._cut(block, step, _joined_name(step), block.noun)
 
     def _cut(self, block: Block, step: Block, name: str, noun: str) -> None:
         """Make a step of some sources, with the columns that the rest needs; the rest reads it instead."""
@@ -444,7 +444,7 @@ class Stager:
             groups = [slug(g.name) or slug(value_name_of(g, block.noun)) for g in block.group]
             return group_name(values, groups, block.noun)
         if last.stage is Stage.JOIN:
-            return join_name([source.noun for source in block.sources])
+            return _joined_name(block)
         return filter_name(block.noun, last.conditions)
 
 
@@ -458,6 +458,11 @@ def _sorted_like(ordered: Node, key: Node) -> Node:
 def replace_items(block: Block, **changes: object) -> Block:
     """The block again with some parts other."""
     return replace(block, **changes)  # type: ignore[arg-type]
+
+
+def _joined_name(block: Block) -> str:
+    """The name of a block's sources put together."""
+    return join_name([slug(source.name) for source in block.sources], [source.noun for source in block.sources])
 
 
 def _limit_of(block: Block) -> str:
@@ -498,12 +503,14 @@ def _column_names(used: Sequence[tuple[str, str]], sources: Sequence[Source]) ->
 
 
 def _pieces(block: Block) -> list[Node]:
-    """What the rest of a grouped block needs of its groups: group expressions, aggregates, bare columns; each once."""
+    """What stands in the step of a grouped block: group expressions, aggregates and columns in use, each once."""
     groups = [sql_of(g) for g in block.group]
     found: dict[str, Node] = {}
 
     def note(node: Node, nested: bool) -> Node | None:
         ours = isinstance(node, exp.Column) and node.table in block.keys
+        if isinstance(node, exp.Ordered):
+            return None
         if ours or (not nested and (is_aggregate(node) or sql_of(node) in groups)):
             found.setdefault(sql_of(node), node.copy())
             return node.copy()
@@ -511,15 +518,16 @@ def _pieces(block: Block) -> list[Node]:
 
     for node in (*(item for _, item in block.items), *block.having, *block.order):
         replaced(node, note)
-    return list(found.values())
+    missing = {sql_of(key): key for key in block.group if sql_of(key) not in found}
+    return [*missing.values(), *found.values()]
 
 
 def _read_pieces(block: Block, names: dict[str, tuple[str, str]]) -> None:
     """Let what is left of a grouped block read the step's columns."""
 
     def read(node: Node, nested: bool) -> Node | None:
-        if nested and not isinstance(node, exp.Column):
-            return None
+        if isinstance(node, exp.Ordered) or (nested and not isinstance(node, exp.Column)):
+            return None  # an ascending sort key reads like the bare expression
         new = names.get(sql_of(node)) if not is_query(node) else None
         return column(*new) if new else None
 
