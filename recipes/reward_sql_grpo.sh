@@ -36,6 +36,10 @@ check_inputs() {
   fi
   [ "$PROFILE" = cpu ] || [ -n "$MODEL" ] || fail "set MODEL to the policy to train (a folder, or a name on the hub)"
   preflight ${TRAIN_FILE:+--train "$TRAIN_FILE" --val "$VAL_FILE" --db-root "$DB_ROOT"} ${MODEL:+--model "$MODEL"}
+  local name # the trainer's processes have working folders of their own
+  for name in TRAIN_FILE VAL_FILE DB_ROOT BIRD_DIR MODEL; do
+    if [ -e "${!name}" ]; then printf -v "$name" %s "$(realpath "${!name}")"; fi
+  done
 }
 
 preflight() { "$PY" -m verl_sql.integration.preflight "$@" || exit 2; }

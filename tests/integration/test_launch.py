@@ -145,3 +145,20 @@ def test_read_process_of_this_one() -> None:
     assert process is not None
     assert process.parent == os.getppid()
     assert "pytest" in process.title
+
+
+def test_show_prints_matching_lines_from_the_match_on(tmp_path: Path) -> None:
+    script = r"printf '(Runner pid=1) step 1 of 2: fine\nnoise\rEpoch 1: 50\rEpoch 1: 100\n'"
+    done, log, _ = run_launcher(tmp_path, script, "--show", r"step \d+ of .*|Epoch \d+: \d*00")
+    assert done.stdout == "step 1 of 2: fine\nEpoch 1: 100\n"
+    assert "noise" in log.read_text()
+
+
+def test_a_failing_driver_is_blamed_not_the_workers_it_takes_along(tmp_path: Path) -> None:
+    script = (
+        "bash -c 'exec -a VLLM::EngineCore sleep 50' & sleep 1.2; "
+        "echo 'Traceback (most recent call last):'; echo 'KeyError: uid'; kill $!; wait $!; sleep 1; exit 1"
+    )
+    done, log, _ = run_launcher(tmp_path, script)
+    assert done.returncode == 1
+    assert done.stderr == f"verl_sql: the command ended with exit status 1: KeyError: uid. Full output: {log}\n"

@@ -1,7 +1,7 @@
 """`verl-sql report`: what a training run reached, from the files it left; writes summary.json and plot.png there."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +20,9 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def report(
-        run_dir: Annotated[Path, typer.Argument(help="Folder of a finished run, as the recipes write it.")],
-        as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+        run_dirs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, as the recipes write them.")],
+        as_json: Annotated[bool, typer.Option("--json", help="Print each summary as JSON.")] = False,
+        markdown: Annotated[bool, typer.Option("--markdown", help="Print one Markdown table of all runs.")] = False,
     ) -> None:
         """Summarise a training run: accuracy before and after with intervals, reward, outcomes, a plot."""
         from verl_sql.evaluation.dumps import DumpError
@@ -29,14 +30,18 @@ def register(app: typer.Typer) -> None:
         from verl_sql.evaluation.statistics import MissingPackageError
 
         try:
-            summary = write_report(run_dir)
+            summaries = [write_report(run_dir) for run_dir in run_dirs]
         except (IncompleteRunError, DumpError, MissingPackageError) as error:
             typer.echo(f"verl-sql report: {error}", err=True)
             raise typer.Exit(1) from None
-        if as_json:
-            typer.echo(json.dumps(summary, ensure_ascii=False, indent=2))
-        else:
-            _print(summary, run_dir)
+        if markdown:
+            typer.echo("\n".join(markdown_table(summaries)))
+            return
+        for summary, run_dir in zip(summaries, run_dirs, strict=True):
+            if as_json:
+                typer.echo(json.dumps(summary, ensure_ascii=False, indent=2))
+            else:
+                _print(summary, run_dir)
 
 
 def write_report(run_dir: Path) -> dict[str, Any]:
@@ -64,6 +69,21 @@ def result_sentence(name: str, group: Mapping[str, Any]) -> str:
         f"{name}: EX {before} -> {after} on {group['questions']} questions "
         f"({group['gained']} gained, {group['lost']} lost, McNemar p = {group['mcnemar_p']:.2g})"
     )
+
+
+def markdown_table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The lines of a Markdown table: for each run the main split, its questions by exposure, and the other splits."""
+    lines = ["| seed | questions | n | EX before | EX after | gained | lost | McNemar p |", "|" + "---|" * 8]
+    for summary in summaries:
+        groups = dict(_groups(summary))
+        main = summary["main_split"]
+        names = [main, f"{main}: cold start", f"{main}: not cold start", *(s for s in summary["by_split"] if s != main)]
+        for name in names:
+            if name in groups:
+                group = groups[name]
+                cells = (summary["seed"], name, group["questions"], percent(group["before"]), percent(group["after"]))
+                lines.append(f"| {' | '.join(map(str, cells))} | {group['gained']} | {group['lost']} | {group['mcnemar_p']:.1g} |")
+    return lines
 
 
 def percent(accuracy: Mapping[str, float]) -> str:
