@@ -54,4 +54,5 @@ def test_reward_sql_has_the_papers_hyper_parameters(verl_config: str) -> None:
     config = composed(verl_config, "+recipe=reward_sql_grpo")
     actor = config.actor_rollout_ref.actor
     assert (config.data.train_batch_size, config.actor_rollout_ref.rollout.n, config.trainer.total_epochs) == (48, 8, 2)
-    assert (actor.optim.lr, actor.clip_ratio, actor.kl_loss_coef, actor.kl_loss_type) == (1e-6, 0.2, 0.001, "low_var_kl")
+    assert (actor.optim.lr, actor.clip_ratio) == (1e-6, 0.2)
+    assert (actor.kl_loss_coef, actor.kl_loss_type) == (0.001, "low_var_kl")

@@ -1,4 +1,4 @@
-"""The recipe as a user runs it: in whole with the real trainer and vLLM, and refused with one sentence when it cannot."""
+"""The recipe as a user runs it: in whole with the real trainer and vLLM, and refused with one sentence."""
 
 import json
 import os

@@ -21,7 +21,7 @@ SPLITS = ("cold_start", "train", "dev", "test", "unseen")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small sample from seed 3."""
     folder = tmp_path_factory.mktemp("sample")
-    assert write_sample(folder, 3, SIZES) == dict(cold_start=300, train=120, dev=40, test=80, unseen=40)
+    assert write_sample(folder, 3, SIZES) == {"cold_start": 300, "train": 120, "dev": 40, "test": 80, "unseen": 40}
     return folder
 
 
@@ -101,7 +101,8 @@ def test_databases_have_what_real_ones_have(sample: Path) -> None:
     assert connection.execute("PRAGMA foreign_key_list(satscores)").fetchall()
     assert connection.execute("SELECT count(*) FROM schools WHERE enr IS NULL").fetchone()[0] > 0
     (file,) = sample.glob("train/train_databases/bank/database_description/account.csv")
-    described = {r["original_column_name"]: r["column_description"] for r in csv.DictReader(file.open(encoding="utf-8-sig"))}
+    rows = csv.DictReader(file.open(encoding="utf-8-sig"))
+    described = {row["original_column_name"]: row["column_description"] for row in rows}
     assert described["A3"] == "region"
     assert described["account_id"] == ""
 
