@@ -205,7 +205,8 @@ def read_block(select: Node, source_of: Callable[[Node], Source]) -> Block:
     origin = from_clause(select)
     block = Block(source_of(origin.this) if origin is not None else None)
     for join in select.args.get("joins") or []:
-        block.joins.append(Join(source_of(join.this), join.side, conjuncts(join.args.get("on"))))
+        on = [c for c in conjuncts(join.args.get("on")) if not isinstance(c, exp.Boolean)]  # sqlglot adds ON TRUE
+        block.joins.append(Join(source_of(join.this), join.side, on))
     where, having = select.args.get("where"), select.args.get("having")
     block.where = conjuncts(where.this if where else None)
     block.having = conjuncts(having.this if having else None)

@@ -59,8 +59,9 @@ def filter_name(noun: str, conditions: Sequence[Node]) -> str:
     tail = "_and_".join(after)
     link = "" if tail.startswith(("in_", "not_in_", "with_", "without_", "of_")) else "with_"
     full = "_".join([*before, noun, *([link + tail] if tail else [])])
-    columns = list(dict.fromkeys(slug(c.name) for condition in conditions for c in condition.find_all(exp.Column)))
-    return step_name(full, f"{noun}_by_{'_and_'.join(columns[:3])}", f"filtered_{noun}")
+    columns = list(dict.fromkeys(name for condition in conditions for name in _columns(condition)))
+    by_columns = [f"{noun}_by_{'_and_'.join(columns[:3])}"] if columns else []
+    return step_name(full, *by_columns, f"filtered_{noun}")
 
 
 def phrase(condition: Node) -> Phrase:
@@ -192,10 +193,9 @@ def _computed_name(node: Node, noun: str) -> str:
     if type(node) in _VALUES:
         counted = _counted_condition(node.this) if isinstance(node, exp.Sum) else ""
         return f"{counted}_count" if counted else step_name(f"{_VALUES[type(node)]}_{_argument(node.this)}")
-    if isinstance(node, exp.Div):
-        return "ratio"
-    if isinstance(node, exp.Mul):
-        return "percentage" if any(n.this in ("100", "100.0") for n in node.find_all(exp.Literal)) else "product"
+    if isinstance(node, exp.Div | exp.Mul):
+        percent = any(n.this in ("100", "100.0") for n in node.find_all(exp.Literal))
+        return "percentage" if percent else "ratio" if isinstance(node, exp.Div) else "product"
     if isinstance(node, exp.Sub):
         return "difference"
     if isinstance(node, exp.TimeToStr):

@@ -129,7 +129,7 @@ class Resolver:
         elif isinstance(node, exp.Subquery) and is_query(unwrap(node.this)):
             self.origins[key] = Origin(key, "", "", (), "derived")  # reserves the key
             outputs = self.query(unwrap(node.this), scope.ctes)
-            origin = Origin(key, node.alias or "derived", node.alias, outputs, "derived")
+            origin = Origin(key, node.alias or "row", node.alias, outputs, "derived")
         else:
             raise Unconvertible(ChainOutcome.UNSUPPORTED, f"a {type(node).__name__} in FROM")
         self.origins[key] = origin

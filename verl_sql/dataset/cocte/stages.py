@@ -35,8 +35,16 @@ def _own_stages(select: Node) -> int:
     filters = [c for c in conjuncts(where.this if where else None) if not is_join_condition(c)]
     values = [*select.expressions, *([select.args["order"]] if select.args.get("order") else [])]
     grouped = select.args.get("group") or any(aggregates(value) for value in values)
-    parts = (filters, select.args.get("joins"), grouped, select.args.get("having"))
-    return sum(bool(p) for p in (*parts, select.args.get("distinct"), select.args.get("limit")))
+    repeats = select.args.get("distinct") and not _sorts_by_hidden(select)
+    parts = (filters, select.args.get("joins"), grouped, select.args.get("having"), repeats, select.args.get("limit"))
+    return sum(bool(part) for part in parts)
+
+
+def _sorts_by_hidden(select: Node) -> bool:
+    """Whether the sort keys are no output columns: repeats are then removed where the rows are sorted, at the end."""
+    shown = [item.this for item in select.expressions]
+    order = select.args.get("order")
+    return any(ordered.this not in shown for ordered in (order.expressions if order else []))
 
 
 def _nested_stages(select: Node) -> int:

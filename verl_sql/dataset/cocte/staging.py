@@ -208,7 +208,7 @@ class Stager:
         """The values that a membership is tested in, as a step."""
         source, names = found.source, list(found.columns.values())
         block = Block(source, items=[(n, column(source.key, n)) for n in names], distinct=True)
-        made = self._emit(block, step_name(f"{'_and_'.join(names)}_of_{source.noun}", f"values_of_{source.noun}"))
+        made = self._emit(block, _values_name(names, source))
         return Relation(made, {name: name for name in names}, True)
 
     def _thinned(self, query: Node) -> Node:
@@ -219,6 +219,8 @@ class Stager:
         block = self._block(query)
         if self.depth is Depth.NESTED:
             return block.select()
+        if exists and not block.aggregated:
+            block.items, block.distinct, block.order = [("one", exp.Literal.number(1))], False, []
         for pending in self._filters(block):
             self._cut_filter(block, pending)
         if exists and block.first is not None and not (block.joins or block.aggregated or block.limit):
@@ -230,12 +232,8 @@ class Stager:
         source = block.first
         if source is None or not (used := used_columns(block.where, {source.key})):
             return
-        block.items = [("one", exp.Literal.number(1))]
-        block.distinct = False
-        step = Block(source, distinct=True)
-        names = [name for _, name in used]
-        name = step_name(f"{'_and_'.join(names)}_of_{source.noun}", f"keys_of_{source.noun}")
-        self._cut(block, step, name, source.noun)
+        name = _values_name([name for _, name in used], source)
+        self._cut(block, Block(source, distinct=True), name, source.noun)
 
     def _compound(self, query: Node) -> Block:
         """A compound as a block that reads its step."""
@@ -388,14 +386,15 @@ class Stager:
         pieces = _pieces(block)
         names: list[str] = []
         for node in pieces:
-            shown = next((name for name, item in block.items if item == node), None)
-            names.append(unique(shown or value_name_of(node, block.counted), names))
+            given = next((name for name, item in block.items if item == node), None)
+            names.append(unique(given or value_name_of(node, block.counted), names))
         step = Block(block.first, block.joins, block.where, list(zip(names, pieces, strict=True)), block.group)
         made = self._emit(step, self._name(replace_items(step), Pending(Stage.GROUP)))
-        noun = step_name("_and_".join(slug(g.name) for g in block.group if isinstance(g, exp.Column)) or block.noun)
+        shown = {sql_of(node): name for name, node in zip(names, pieces, strict=True)}
+        noun = "_and_".join(slug(shown[sql_of(key)]) for key in block.group) or block.noun
         made = replace(made, noun=noun)
         block.first, block.joins, block.where, block.group = made, [], [], []
-        _read_pieces(block, {sql_of(node): (made.key, name) for name, node in zip(names, pieces, strict=True)})
+        _read_pieces(block, {text: (made.key, name) for text, name in shown.items()})
         block.where, block.having = block.having, []
 
     def _cut_distinct(self, block: Block, pending: Pending) -> None:
@@ -442,7 +441,7 @@ class Stager:
         if last.stage is Stage.GROUP:
             values = [name for name, node in block.items if aggregates(node)]
             groups = [slug(g.name) or slug(value_name_of(g, block.noun)) for g in block.group]
-            return group_name(values, groups, block.noun)
+            return group_name(values, groups, block.counted)
         if last.stage is Stage.JOIN:
             return _joined_name(block)
         return filter_name(block.noun, last.conditions)
@@ -458,6 +457,12 @@ def _sorted_like(ordered: Node, key: Node) -> Node:
 def replace_items(block: Block, **changes: object) -> Block:
     """The block again with some parts other."""
     return replace(block, **changes)  # type: ignore[arg-type]
+
+
+def _values_name(columns: Sequence[str], source: Source) -> str:
+    """The name of the different values that some columns of a table or step hold."""
+    what = "_and_".join(columns)
+    return step_name(f"{what}_of_{slug(source.name)}", f"{what}_of_{source.noun}", f"values_of_{source.noun}")
 
 
 def _joined_name(block: Block) -> str:
