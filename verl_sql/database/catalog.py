@@ -48,7 +48,7 @@ class Catalog:
             DatabaseNotFound: there is none, or the db_id is no plain name.
         """
         found = self._paths.get(db_id)
-        if found is None or not found.is_file():
+        if found is None or not os.path.isfile(found):
             found = self._find(db_id)
             self._paths[db_id] = found
         return found
@@ -110,21 +110,22 @@ def resolve_database(db_id: str | None, db_root: str | None, extra_info: Mapping
     info = extra_info or {}
     root = db_root or os.environ.get(ROOT_VARIABLE)
     if not root:
-        return _named_file(info.get("db_path"))
+        return _named_file(str(info.get("db_path") or ""))
     name = db_id or info.get("db_id")
     if not name:
         raise DatabaseNotFound(f'no db_id: the sample needs extra_info["db_id"] to find its database under {root}')
     return _catalog(str(root)).path(str(name))
 
 
-def _named_file(db_path: Any) -> Path:
-    """The file that a sample names itself."""
+@lru_cache(maxsize=4096)
+def _named_file(db_path: str) -> Path:
+    """The file that a sample names itself; whether it is still there is the executor's to notice."""
     if not db_path:
         raise DatabaseNotFound(
             f"no database root: set reward_kwargs.db_root, the environment variable {ROOT_VARIABLE}, "
             'or extra_info["db_path"]'
         )
-    path = Path(str(db_path)).expanduser()
+    path = Path(db_path).expanduser()
     if not path.is_file():
         raise DatabaseNotFound(f'database file {path} (extra_info["db_path"]) does not exist')
     return path

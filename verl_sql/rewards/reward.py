@@ -7,7 +7,7 @@ it raise; a database that cannot be found, an option nobody knows and, by config
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ class Reward:
         """Extract and execute: all that is needed before the terms."""
         draft = self._draft(completion, gold, extra_info, settings)
         if (known := known_failure(draft.database, gold, settings)) is not None:
-            return draft.filled([known] * len(draft.sqls), settings)
+            return draft.filled([known] * len(draft.sqls))
         executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
         compared = [
             executor.compare(
@@ -110,7 +110,7 @@ class Reward:
             )
             for sql in draft.sqls
         ]
-        return draft.filled(compared, settings)
+        return draft.filled(compared)
 
     async def asample(
         self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings
@@ -118,7 +118,7 @@ class Reward:
         """`sample` for an event loop."""
         draft = self._draft(completion, gold, extra_info, settings)
         if (known := await aknown_failure(draft.database, gold, settings)) is not None:
-            return draft.filled([known] * len(draft.sqls), settings)
+            return draft.filled([known] * len(draft.sqls))
         executor, asked = shared_executor(workers=settings.workers), self._asked(settings)
         compared = [
             await executor.acompare(
@@ -126,11 +126,13 @@ class Reward:
             )
             for sql in draft.sqls
         ]
-        return draft.filled(compared, settings)
+        return draft.filled(compared)
 
     def verdict(self, sample: Sample, settings: Settings) -> Verdict:
         """Evaluate the terms of a sample that has run."""
-        weights = merged_weights({name: term.weight for name, term in self.terms.items()}, settings.weights)
+        weights = {name: term.weight for name, term in self.terms.items()}
+        if settings.weights:
+            weights = merged_weights(weights, settings.weights)
         outcome = outcome_of(sample.final.comparison, sample.comparator, sample.sql)
         if outcome is Outcome.GOLD_ERROR:
             return self._gold_failed(sample, settings)
@@ -166,30 +168,34 @@ class Reward:
         database = resolve_database(info.get("db_id"), settings.db_root, info)
         sqls = tuple(self.attempts(completion, answer, info)) or ("",)
         variants = database_variants(database) if settings.comparator == "test_suite" else ()
-        blank = Sample(completion, answer, gold, database, settings.comparator, (), {}, str(info.get("question") or ""))
-        return _Draft(blank, sqls, variants)
+        question = str(info.get("question") or "")
+        return _Draft(completion, answer, gold, database, settings.comparator, question, sqls, variants)
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """A sample whose queries have not run yet."""
 
-    blank: Sample
+    completion: str
+    answer: Answer
+    gold: str
+    database: Path
+    comparator: str
+    question: str
     sqls: tuple[str, ...]
     variants: tuple[Path, ...]
 
-    @property
-    def database(self) -> Path:
-        """The SQLite file to run on."""
-        return self.blank.database
-
-    def filled(self, compared: Sequence[Comparison], settings: Settings) -> Sample:
+    def filled(self, compared: Sequence[Comparison]) -> Sample:
         """The sample with its attempts."""
         attempts = tuple(
-            Attempt(sql, comparison, is_right(comparison, settings.comparator, sql))
-            for sql, comparison in zip(self.sqls, compared, strict=True)
+            [
+                Attempt(sql, comparison, is_right(comparison, self.comparator, sql))
+                for sql, comparison in zip(self.sqls, compared, strict=True)
+            ]
         )
-        return replace(self.blank, attempts=attempts)
+        return Sample(
+            self.completion, self.answer, self.gold, self.database, self.comparator, attempts, question=self.question
+        )
 
 
 class GoldFailed(RuntimeError):

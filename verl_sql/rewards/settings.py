@@ -1,9 +1,9 @@
-"""What `reward.custom_reward_function.reward_kwargs` may say, read once a call and checked."""
+"""What `reward.custom_reward_function.reward_kwargs` may say, read and checked."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from verl_sql.rewards.execution import BINARY_COMPARATORS
@@ -51,13 +51,27 @@ class Settings:
         Raises:
             ValueError: a value that no reward understands.
         """
-        known = {f.name for f in fields(cls)}
-        warn_unknown(frozenset(kwargs) - known - _FROM_VERL)
-        given = {k: v for k, v in kwargs.items() if k in known and v is not None}
-        settings = cls(**{"router": kwargs.get("reward_router_address"), **given})
-        _require("comparator", settings.comparator, BINARY_COMPARATORS)
-        _require("on_gold_error", settings.on_gold_error, GOLD_POLICIES)
-        return settings
+        try:
+            return _remembered(tuple(kwargs.items()))
+        except TypeError:  # a value that cannot be hashed, such as weights
+            return _settings(kwargs)
+
+
+@lru_cache(maxsize=32)
+def _remembered(items: tuple[tuple[str, Any], ...]) -> Settings:
+    """The settings of kwargs that were seen before."""
+    return _settings(dict(items))
+
+
+def _settings(kwargs: Mapping[str, Any]) -> Settings:
+    """Read and check reward_kwargs."""
+    known = {f.name for f in fields(Settings)}
+    warn_unknown(frozenset(kwargs) - known - _FROM_VERL)
+    given = {k: v for k, v in kwargs.items() if k in known and v is not None}
+    settings = Settings(**{"router": kwargs.get("reward_router_address"), **given})
+    _require("comparator", settings.comparator, BINARY_COMPARATORS)
+    _require("on_gold_error", settings.on_gold_error, GOLD_POLICIES)
+    return settings
 
 
 def merged_weights(own: Mapping[str, float], replaced: Mapping[str, float]) -> dict[str, float]:

@@ -56,6 +56,9 @@ RESERVED = frozenset({"score", "acc", "pred", "outcome", "reward"})
 """Names that no term and no fact may take; verl counts a key named `reward` twice."""
 
 
+_SHARES = {outcome: {f"outcome_{member}": float(member is outcome) for member in Outcome} for outcome in Outcome}
+
+
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     """The flat dict that verl's reward managers expect: every value a float but `pred` and `outcome`.
 
@@ -65,21 +68,19 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     Raises:
         ValueError: a term or fact carries a reserved name.
     """
-    _refuse_reserved({**verdict.terms, **verdict.facts})
-    shares = {f"outcome_{member}": float(member is verdict.outcome) for member in Outcome}
+    values = {**verdict.terms, **verdict.facts}
+    _refuse_reserved(values)
     return {
         "score": float(verdict.score),
         "acc": float(verdict.acc),
-        **{name: float(value) for name, value in verdict.terms.items()},
-        **{name: float(value) for name, value in verdict.facts.items()},
-        **shares,
+        **{name: float(value) for name, value in values.items()},
+        **_SHARES[verdict.outcome],
         "pred": verdict.pred,
-        "outcome": str(verdict.outcome),
+        "outcome": verdict.outcome.value,
     }
 
 
 def _refuse_reserved(values: Mapping[str, float]) -> None:
     """Raise when a name would collide with a key of the dict."""
-    taken = RESERVED.intersection(values)
-    if taken:
-        raise ValueError(f"reserved names used by a term or fact: {sorted(taken)}")
+    if not RESERVED.isdisjoint(values):
+        raise ValueError(f"reserved names used by a term or fact: {sorted(RESERVED.intersection(values))}")
