@@ -11,8 +11,8 @@ def test_means_over_the_samples_that_have_a_key() -> None:
 
 
 def test_outcome_shares_have_a_place_of_their_own() -> None:
-    infos = [{"outcome_match": 1.0, "outcome": "match"}, {"outcome_match": 0.0, "outcome": "no_answer"}]
-    assert reward_metrics(infos) == {"outcome/match": 0.5}
+    infos = [{"outcome_match": 1.0, "outcome": "match"}, {"outcome_match": 0.0, "outcome_reward": 1.0}]
+    assert reward_metrics(infos) == {"outcome/match": 0.5, "reward/outcome_reward/mean": 1.0}
 
 
 @pytest.mark.parametrize("infos", [[], [{}], [{"pred": "x", "step_scores": [0.5]}]])

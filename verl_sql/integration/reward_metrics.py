@@ -4,6 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from verl_sql.rewards.verdict import Outcome
+
+_SHARES = {f"outcome_{member}": str(member) for member in Outcome}
+
 
 def reward_metrics(infos: Iterable[Mapping[str, Any]], prefix: str = "reward") -> dict[str, float]:
     """Means of what the reward function returned for a batch.
@@ -24,5 +28,5 @@ def reward_metrics(infos: Iterable[Mapping[str, Any]], prefix: str = "reward") -
 
 
 def _name(key: str, prefix: str) -> str:
-    outcome = key.removeprefix("outcome_")
-    return f"{prefix}/{key}/mean" if outcome == key else f"outcome/{outcome}"
+    """The metric that a key of the reward's dict becomes."""
+    return f"outcome/{_SHARES[key]}" if key in _SHARES else f"{prefix}/{key}/mean"
