@@ -18,7 +18,9 @@ from verl_sql.dataset.cold_start import write_cold_start
 def main(config: DictConfig) -> None:
     """Write the SFT parquet and say what is in it."""
     try:
-        counts = write_cold_start(Path(config.source), Path(config.out), config.flawed_share, config.seed, config.or_sql)
+        counts = write_cold_start(
+            Path(config.source), Path(config.out), config.flawed_share, config.seed, config.or_sql
+        )
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"cold_start: {error}") from error
     print(f"cold_start: {counts.written} chains, {counts.flawed} of them flawed, {counts.without} questions had none")

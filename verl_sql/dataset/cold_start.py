@@ -19,7 +19,9 @@ class ColdStartCounts:
     without: int = 0
 
 
-def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: int = 0, or_sql: bool = False) -> ColdStartCounts:
+def write_cold_start(
+    source: Path, out: Path, flawed_share: float = 0.0, seed: int = 0, or_sql: bool = False
+) -> ColdStartCounts:
     """Write `out` in SFT_SCHEMA from the rows of `source` that have a gold chain.
 
     Args:
@@ -45,7 +47,9 @@ def write_cold_start(source: Path, out: Path, flawed_share: float = 0.0, seed: i
     return counts
 
 
-def _rows(source: Path, flawed_share: float, seed: int, or_sql: bool, counts: ColdStartCounts) -> Iterator[dict[str, Any]]:
+def _rows(
+    source: Path, flawed_share: float, seed: int, or_sql: bool, counts: ColdStartCounts
+) -> Iterator[dict[str, Any]]:
     for row in read_rows(source):
         info = row["extra_info"]
         flawed = json.loads(info["details"]).get("cocte_flawed", "")
