@@ -3,7 +3,16 @@
 import pytest
 import sqlglot
 
-from verl_sql.dataset.cocte.names import filter_name, group_name, join_name, set_name, slug, step_name, top_name, value_name
+from verl_sql.dataset.cocte.names import (
+    filter_name,
+    group_name,
+    join_name,
+    set_name,
+    slug,
+    step_name,
+    top_name,
+    value_name,
+)
 
 
 def parsed(condition: str):

@@ -221,9 +221,11 @@ class Stager:
             return block.select()
         if exists and not block.aggregated:
             block.items, block.distinct, block.order = [("one", exp.Literal.number(1))], False, []
-        for pending in self._filters(block):
-            self._cut_filter(block, pending)
-        if exists and block.first is not None and not (block.joins or block.aggregated or block.limit):
+        while filters := self._filters(block):
+            self._cut_filter(block, filters[0])
+        if exists and block.first is not None and not (block.aggregated or block.limit):
+            if block.joins:
+                self._cut_join(block, Pending(Stage.JOIN))
             self._cut_keys(block)
         return block.select()
 
@@ -351,6 +353,7 @@ class Stager:
     def _cut_join(self, block: Block, pending: Pending) -> None:
         """All sources put together."""
         joined = block.where if self.depth is Depth.COARSE else [c for c in block.where if is_join_condition(c)]
+        joined = [c for c in joined if outer_keys(c) <= block.keys]
         step = Block(block.first, joins=block.joins, where=joined)
         gone = {id(c) for c in joined}
         block.where = [c for c in block.where if id(c) not in gone]
