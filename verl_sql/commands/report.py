@@ -81,8 +81,10 @@ def markdown_table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
         for name in names:
             if name in groups:
                 group = groups[name]
-                cells = (summary["seed"], name, group["questions"], percent(group["before"]), percent(group["after"]))
-                lines.append(f"| {' | '.join(map(str, cells))} | {group['gained']} | {group['lost']} | {group['mcnemar_p']:.1g} |")
+                accuracy = (percent(group["before"]), percent(group["after"]))
+                change = (group["gained"], group["lost"], f"{group['mcnemar_p']:.1g}")
+                cells = (summary["seed"], name, group["questions"], *accuracy, *change)
+                lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
 
