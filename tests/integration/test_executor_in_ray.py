@@ -1,4 +1,4 @@
-"""The executor inside a Ray actor, where verl's reward loop calls it: workers start, answer, and are gone afterwards."""
+"""The executor inside a Ray actor, where verl's reward loop calls it: it answers, and its workers end with it."""
 
 import os
 import sqlite3

@@ -54,6 +54,7 @@ class Pool:
         self._closing = False
         self._failure = ""
         self._seconds_each = 0.001
+        self._next_look = 0.0
         self._costly: set[tuple[str, str]] = set()
         self._doomed = Doomed()
         self._wake_read, self._wake_write = socket.socketpair()
@@ -138,25 +139,34 @@ class Pool:
             else:
                 self._receive(key.data)
         self._sort_inbox()
-        self._end_overdue()
+        if time.monotonic() >= self._next_look:
+            self._end_overdue()
+            self._next_look = time.monotonic() + TICK_SECONDS
         for choose in (self._own_batch, self._foreign_batch):
             for slot in self._slots:
                 if not slot.busy and (entries := choose(slot)):
                     self._launch(slot, entries)
 
     def _patience(self) -> float | None:
-        """Seconds until something should be looked at though nothing happened; None when nothing runs."""
-        if not any(slot.busy for slot in self._slots):
+        """Seconds until something should be looked at though nothing happened; None when nothing runs.
+
+        While every worker is busy nobody needs to wake this thread for a new entry: the next answer does. Otherwise
+        the flag is cleared before the inbox is looked at, so that an entry whose sender saw it set is not missed.
+        """
+        busy = [slot.busy for slot in self._slots]
+        self._woken = all(busy)
+        if self._woken:
+            return TICK_SECONDS
+        if self._inbox:
+            return 0.0
+        if not any(busy):
             return None
-        waiting = any(slot.queue for slot in self._slots) and not all(slot.busy for slot in self._slots)
-        return STEAL_SECONDS if waiting else TICK_SECONDS
+        return STEAL_SECONDS if any(slot.queue for slot in self._slots) else TICK_SECONDS
 
     def _drain_wake(self) -> None:
-        """Forget the wake-ups: read the bytes, then clear the flag, then (the caller) look at the inbox. In this order
-        an entry whose sender saw the flag set is in the inbox before it is looked at."""
+        """Forget the wake-ups."""
         with contextlib.suppress(BlockingIOError):
             self._wake_read.recv(4096)
-        self._woken = False
 
     def _sort_inbox(self) -> None:
         """Give every new entry to the slot of its key, so that a gold query meets the worker that remembers it."""

@@ -10,7 +10,6 @@ import select
 import signal
 import sqlite3
 import time
-import traceback
 from typing import Any
 
 from verl_sql.database.tasks import TaskRunner, broken
@@ -83,6 +82,8 @@ class Worker:
             self._tasks.runner.rest()
             return broken(index, "a worker ran out of memory between queries")
         except Exception:
+            import traceback  # only here: a worker should start fast
+
             return broken(index, traceback.format_exc())
 
     def _send(self, answers: list[tuple[Any, ...]], notices: list[str], last: int) -> None:

@@ -18,7 +18,6 @@ that `good; bad` is refused by the executor. It tries all column permutations, w
 here the search is guided and bounded (see `permutation`).
 """
 
-import logging
 from collections.abc import Iterable
 
 from verl_sql.database.comparators.permutation import Match, match_bags, match_lists, search_budget
@@ -27,16 +26,16 @@ from verl_sql.database.comparators.suite_text import order_matters, remove_disti
 
 __all__ = ["Match", "match_results", "order_matters", "remove_distinct", "results_equal", "suite_sql"]
 
-logger = logging.getLogger(__name__)
-
 
 def results_equal(gold_rows: Rows, pred_rows: Rows, order_matters: bool) -> bool:
     """Whether the test suite takes the two results for equal; a search that hit its bound is logged, and is not."""
     match = match_results(gold_rows, pred_rows, order_matters)
     if match is Match.UNDECIDED:
+        import logging  # only here: it is a fifth of a worker's start
+
         n_rows, width = len(gold_rows), len(gold_rows[0])
         bound = search_budget(n_rows, width)
-        logger.warning(
+        logging.getLogger(__name__).warning(
             "test_suite: %d rows of %d columns count as different: no column permutation found within %d cells",
             n_rows, width, bound,
         )  # fmt: skip
