@@ -1,0 +1,72 @@
+"""Preference pairs (Reward-SQL §5.2, DPO): of two rollouts of a question the one with the higher reward wins.
+
+Rows hold `prompt`, `chosen` and `rejected` as message lists, the conversational form that TRL's DPO trainer reads.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import combinations
+from typing import Any
+
+import pyarrow as pa
+
+from verl_sql.dataset.parquet import EXTRA_INFO
+from verl_sql.dataset.sft.questions import Question
+from verl_sql.dataset.sft.rollouts import Rollout
+
+_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+PREFERENCE_SCHEMA = pa.schema(
+    [
+        ("prompt", _MESSAGES),
+        ("chosen", _MESSAGES),
+        ("rejected", _MESSAGES),
+        ("chosen_score", pa.float64()),
+        ("rejected_score", pa.float64()),
+        ("extra_info", EXTRA_INFO),
+    ]
+)
+
+
+class Pairing(StrEnum):
+    """Which pairs of a question are taken."""
+
+    BEST_WORST = "best_worst"
+    """The best against the worst, the second best against the second worst, and so on."""
+    ALL = "all"
+    """Every pair."""
+
+
+def preference_rows(
+    groups: Iterable[tuple[Question, Sequence[Rollout]]],
+    pairing: Pairing = Pairing.BEST_WORST,
+    margin: float = 0.0,
+    per_question: int | None = 1,
+) -> Iterator[dict[str, Any]]:
+    """A PREFERENCE_SCHEMA row for every pair whose rewards differ by more than `margin`; ties give none.
+
+    Args:
+        groups: questions with their rollouts.
+        pairing: which pairs.
+        margin: how much better the chosen one must be.
+        per_question: so many a question at most, those with the greatest difference first; None for all.
+    """
+    for question, rollouts in groups:
+        pairs = [(a, b) for a, b in _pairs(rollouts, pairing) if a.score - b.score > margin]
+        pairs.sort(key=lambda pair: pair[1].score - pair[0].score)
+        for chosen, rejected in pairs[:per_question]:
+            yield {
+                "prompt": list(question.prompt),
+                "chosen": list(chosen.messages),
+                "rejected": list(rejected.messages),
+                "chosen_score": chosen.score,
+                "rejected_score": rejected.score,
+                "extra_info": question.info,
+            }
+
+
+def _pairs(rollouts: Sequence[Rollout], pairing: Pairing) -> Iterator[tuple[Rollout, Rollout]]:
+    """(better or equal, worse or equal) pairs of different texts."""
+    ranked = sorted({r.text: r for r in rollouts}.values(), key=lambda r: -r.score)
+    if pairing is Pairing.ALL:
+        return combinations(ranked, 2)
+    return zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False)
