@@ -113,9 +113,10 @@ def test_odd_names_come_with_evidence(sample: Path) -> None:
     assert all("number of fans refers to `#_fans`" in r["evidence"] for r in odd)
 
 
-def test_asking_for_too_much_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="distinct questions could be drawn"):
-        write_sample(tmp_path, 0, SampleSizes(cold_start=1, train=1, dev=1, test=1, unseen=20_000))
+def test_databases_that_have_no_more_to_ask_end_the_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_sql.dataset.sample.writer._MAX_DRAWS_A_QUESTION", 0)
+    with pytest.raises(RuntimeError, match="only 0 of 300 distinct questions could be drawn for train"):
+        write_sample(tmp_path, 0, SIZES)
 
 
 def test_every_template_is_drawn(sample: Path) -> None:
