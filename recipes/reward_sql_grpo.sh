@@ -136,6 +136,7 @@ main() {
   echo "verl_sql: Reward-SQL on the $PROFILE profile, trained on the rule-based outcome alone; everything goes to $OUT"
   local train cold db_root validation
   prepare_data
+  if [ -f "$OUT/data/golds.jsonl" ]; then export VERL_SQL_GOLD_CACHE=$OUT/data/golds.jsonl; fi
   if [ "$PROFILE" = cpu ]; then stage policy make_policy; fi
   : "${MAX_PROMPT_LENGTH:=$(longest_prompt)}"
   preflight --train "$train" "${validation[@]/#/--val=}" --db-root "$db_root" --model "$MODEL" \
