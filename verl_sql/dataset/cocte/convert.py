@@ -8,11 +8,12 @@ from sqlglot.errors import SqlglotError
 
 from verl_sql.database.introspect import DatabaseSchema
 from verl_sql.dataset.cocte.nodes import Node, identifier, sql_of, unwrap
+from verl_sql.dataset.cocte.plan import Depth
 from verl_sql.dataset.cocte.reasons import ChainOutcome, Unconvertible
 from verl_sql.dataset.cocte.render import render
 from verl_sql.dataset.cocte.resolve import Resolver
 from verl_sql.dataset.cocte.stages import count_stages
-from verl_sql.dataset.cocte.staging import Depth, Stager
+from verl_sql.dataset.cocte.staging import Stager
 from verl_sql.sqltext.parse import parse_sql
 
 
