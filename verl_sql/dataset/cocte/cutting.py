@@ -11,6 +11,7 @@ from verl_sql.dataset.cocte.nodes import Node, column, outer_keys, sql_of
 from verl_sql.dataset.cocte.plan import Depth, Pending, Stage, pending_stages
 from verl_sql.dataset.cocte.reasons import ChainOutcome, Unconvertible
 from verl_sql.dataset.cocte.resolve import unique
+from verl_sql.dataset.cocte.sharing import does_the_same
 
 
 class Cutter:
@@ -123,10 +124,13 @@ class Cutter:
         block.order, block.distinct = order, False
 
     def emit(self, block: Block, name: str) -> Source:
-        """Add a step; the source that reads it."""
-        free = self.free(name)
-        self.steps.append((free, block.select()))
-        return Source(self.key(), free, free, block.noun, tuple(n for n, _ in block.items))
+        """Add a step, unless an earlier one does the same work; the source that reads it."""
+        select = block.select()
+        told = next((step for step, other in self.steps if does_the_same(other, select)), None)
+        if told is None:
+            told = self.free(name)
+            self.steps.append((told, select))
+        return Source(self.key(), told, told, block.noun, tuple(n for n, _ in block.items))
 
     def free(self, name: str) -> str:
         """A step's name that no table and no other step has."""
