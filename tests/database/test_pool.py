@@ -238,3 +238,25 @@ def test_workers_that_cannot_start_are_told(shop: Path, monkeypatch: pytest.Monk
     with pytest.raises(ExecutorError, match="died before their first answer"):
         executor.execute(shop, "SELECT 1")
     executor.close()
+
+
+def test_a_large_parent_does_not_wear_its_workers_out(shop: Path) -> None:
+    ballast = bytearray(os.urandom(1)) * (192 << 20)  # a process inherits its parent's peak, as ru_maxrss tells it
+    with Executor(1, limits=Limits(recycle_memory_mb=96)) as executor:
+        executor.execute(shop, "SELECT 1")
+        workers = executor.worker_pids()
+        for number in range(20):
+            assert executor.execute(shop, f"SELECT {number}").ok
+        assert executor.worker_pids() == workers
+        assert len(workers) == 1
+    assert len(ballast) == 192 << 20
+
+
+def test_a_worker_that_grew_is_replaced(shop: Path) -> None:
+    with Executor(1, limits=Limits(recycle_memory_mb=48, remembered_mb=0)) as executor:
+        executor.execute(shop, "SELECT 1")
+        (first,) = executor.worker_pids()
+        rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 600) SELECT hex(randomblob(60000)) FROM c"
+        executor.compare(shop, rows, rows.replace("60000", "60001"), comparators=("bag",))
+        executor.execute(shop, "SELECT 2")
+        assert executor.worker_pids() != [first]

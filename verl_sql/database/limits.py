@@ -22,7 +22,7 @@ class Limits:
         max_cell_bytes: one value, one row, one intermediate string or blob (SQLITE_LIMIT_LENGTH).
         max_sql_bytes: length of one SQL text in UTF-8.
         worker_memory_mb: address space of one worker, in MiB (RLIMIT_AS).
-        recycle_memory_mb: a worker whose resident memory once grew beyond this, in MiB, is replaced when idle.
+        recycle_memory_mb: a worker whose resident memory grew beyond this, in MiB, is replaced when idle.
         remembered_mb: memory for remembered results in one worker, in MiB.
         connections: open databases in one worker.
     """

@@ -37,6 +37,7 @@ class Worker:
         self._requests, self._answers, self._board, self._limits = requests, answers, board, limits
         self._parent = os.getppid()
         self._tasks = TaskRunner(limits, self._enter)
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
 
     def _enter(self, index: int, side: int, deadline: float) -> None:
         """Say on the board what starts now, and arrange to die if neither it nor the parent ends it in time."""
@@ -90,8 +91,10 @@ class Worker:
         write_all(self._answers, pack((answers, notices, last)))
 
     def _worn_out(self) -> bool:
-        """Whether resident memory once grew beyond the mark."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > self._limits["recycle_memory_mb"] * 1024
+        """Whether resident memory grew beyond the mark. (Not `ru_maxrss`: a process inherits its parent's, and a parent
+        that has torch loaded would wear its workers out before they began.)"""
+        pages = int(os.pread(self._statm, 128, 0).split()[1])
+        return pages * resource.getpagesize() > self._limits["recycle_memory_mb"] << 20
 
 
 def _limit_process(limits: dict[str, Any]) -> None:
