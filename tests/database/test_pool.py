@@ -1,5 +1,6 @@
 """The pool's life: workers killed from outside, forks, scripts without a guard, daemonic parents, a clean end."""
 
+import json
 import multiprocessing
 import os
 import signal
@@ -198,16 +199,34 @@ def _in_child(database: str, inherited: Executor | None, answers: object) -> Non
     executor.close()
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_works_in_daemonic_children(shop: Path, method: str) -> None:
-    context = multiprocessing.get_context(method)
+DAEMONIC = """
+import json, multiprocessing, sys
+from verl_sql.database.executor import Executor
+
+def child(database, answers):
+    with Executor(1, timeout=20.0) as executor:
+        rows = executor.execute(database, "SELECT count(*) FROM item", keep_rows=1).rows
+        answers.put((rows, executor.worker_pids()))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[2])
     answers = context.Queue()
-    child = context.Process(target=_in_child, args=(str(shop), None, answers), daemon=True)
-    child.start()
-    rows, pids = answers.get(timeout=60)
-    child.join(30)
-    assert rows == ((4,),)
+    process = context.Process(target=child, args=(sys.argv[1], answers), daemon=True)
+    process.start()
+    print(json.dumps(answers.get(timeout=60)))
+    process.join(30)
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_works_in_daemonic_children(shop: Path, tmp_path: Path, method: str) -> None:
+    script = tmp_path / "daemonic.py"
+    script.write_text(DAEMONIC)
+    command = [sys.executable, str(script), str(shop), method]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    rows, pids = json.loads(done.stdout)
+    assert rows == [[4]]
+    assert pids
     assert all(ended(pid) for pid in pids)
 
 
@@ -256,7 +275,8 @@ def test_a_worker_that_grew_is_replaced(shop: Path) -> None:
     with Executor(1, limits=Limits(recycle_memory_mb=48, remembered_mb=0)) as executor:
         executor.execute(shop, "SELECT 1")
         (first,) = executor.worker_pids()
-        rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 600) SELECT hex(randomblob(60000)) FROM c"
+        numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 600)"
+        rows = f"{numbers} SELECT hex(randomblob(60000)) FROM c"
         executor.compare(shop, rows, rows.replace("60000", "60001"), comparators=("bag",))
         executor.execute(shop, "SELECT 2")
         assert executor.worker_pids() != [first]

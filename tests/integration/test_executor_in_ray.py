@@ -29,29 +29,34 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-class Scorer:
-    """What verl's reward loop worker does: many threads of an actor that score at once."""
+def scorer() -> Any:
+    """The actor class; local, so that Ray ships it by value: its workers cannot import a test module."""
 
-    def score(self, database: str, predictions: list[str]) -> dict[str, Any]:
-        from concurrent.futures import ThreadPoolExecutor
+    class Scorer:
+        """What verl's reward loop worker does: many threads of an actor that score at once."""
 
-        from verl_sql.database.executor import shared_executor
+        def score(self, database: str, predictions: list[str]) -> dict[str, Any]:
+            from concurrent.futures import ThreadPoolExecutor
 
-        executor = shared_executor(workers=1)
-        gold = "SELECT id FROM item"
+            from verl_sql.database.executor import shared_executor
 
-        def bird_set(prediction: str) -> float | None:
-            return executor.compare(Path(database), gold, prediction).values["bird_set"]
+            executor = shared_executor(workers=1)
+            gold = "SELECT id FROM item"
 
-        with ThreadPoolExecutor(8) as pool:
-            values = list(pool.map(bird_set, predictions))
-        pids = executor.worker_pids()
-        executor.close()
-        return {"values": values, "pids": pids}
+            def bird_set(prediction: str) -> float | None:
+                return executor.compare(Path(database), gold, prediction).values["bird_set"]
+
+            with ThreadPoolExecutor(8) as pool:
+                values = list(pool.map(bird_set, predictions))
+            pids = executor.worker_pids()
+            executor.close()
+            return {"values": values, "pids": pids}
+
+    return ray.remote(Scorer)
 
 
 def test_scores_and_leaves_nothing(cluster: None, database: Path) -> None:
-    actor = ray.remote(Scorer).remote()
+    actor = scorer().remote()
     predictions = ["SELECT id FROM item ORDER BY id DESC", "SELECT 1", "DROP TABLE item"] * 20
     result = ray.get(actor.score.remote(str(database), predictions), timeout=120)
     assert result["values"] == [1.0, 0.0, 0.0] * 20
