@@ -24,7 +24,7 @@ from verl_sql.rewards.reward import Reward, Term
 from verl_sql.rewards.sample import Sample
 from verl_sql.rewards.settings import Settings
 from verl_sql.rewards.verdict import verdict_dict
-from verl_sql.sqltext.chain import split_chain
+from verl_sql.sqltext.chain import count_steps
 from verl_sql.sqltext.extract import AnswerStyle
 
 MODES = ("rule_or",)
@@ -32,7 +32,7 @@ MODES = ("rule_or",)
 
 def n_steps(sample: Sample) -> float:
     """K, the number of steps of the chain; 0 without an answer."""
-    return float(len(split_chain(sample.sql).steps)) if sample.sql else 0.0
+    return float(count_steps(sample.sql)) if sample.sql else 0.0
 
 
 REWARD = Reward(

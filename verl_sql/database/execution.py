@@ -20,6 +20,8 @@ class Status(StrEnum):
     """Its result, one of its values or its text is beyond the limits. Never a match."""
 
 
+_OK = Status.OK  # a member's look-up through its class is slow in Python 3.11
+
 NO_STATEMENT = "no SQL statement: the text is empty or holds only comments"
 """Message of an ERROR whose SQL holds no statement. SQLite would 'run' it and return nothing."""
 
@@ -55,12 +57,12 @@ class Execution:
     @property
     def ok(self) -> bool:
         """Whether the query ran to its end."""
-        return self.status is Status.OK
+        return self.status is _OK
 
     @property
     def is_empty(self) -> bool:
         """Whether the query ran to its end and returned no row."""
-        return self.status is Status.OK and self.n_rows == 0
+        return self.status is _OK and self.n_rows == 0
 
     @property
     def no_statement(self) -> bool:

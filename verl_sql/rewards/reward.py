@@ -8,9 +8,9 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from verl_sql.database.catalog import resolve_database
 from verl_sql.database.execution import Comparison
@@ -46,6 +46,8 @@ def strict(sample: Sample) -> float:
     return float(is_right(sample.final.comparison, "bag", sample.sql))
 
 
+_NO_VERDICT = Outcome.NO_VERDICT  # a member's look-up through its class is slow in Python 3.11
+
 FACTS: Mapping[str, Value] = {"acc_bag": strict, "executed": executed, "nonempty": nonempty}
 """Logged beside every reward's terms."""
 
@@ -79,6 +81,14 @@ class Reward:
     facts: Mapping[str, Value] = field(default_factory=dict)
     judges: tuple[JudgeKind, ...] = ()
     attempts: FindAttempts = only_answer
+    _own_weights: Mapping[str, float] = field(init=False, repr=False, compare=False)
+    _logged: tuple[tuple[str, Value], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what every call needs. A fact that a term of the same name says already is not logged."""
+        facts = {**FACTS, **self.facts}
+        object.__setattr__(self, "_own_weights", {name: term.weight for name, term in self.terms.items()})
+        object.__setattr__(self, "_logged", tuple((k, fact) for k, fact in facts.items() if k not in self.terms))
 
     def score(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> Verdict:
         """Score one completion.
@@ -130,18 +140,20 @@ class Reward:
 
     def verdict(self, sample: Sample, settings: Settings) -> Verdict:
         """Evaluate the terms of a sample that has run."""
-        weights = {name: term.weight for name, term in self.terms.items()}
-        if settings.weights:
-            weights = merged_weights(weights, settings.weights)
-        outcome = outcome_of(sample.final.comparison, sample.comparator, sample.sql)
-        if outcome is Outcome.GOLD_ERROR:
+        weights = self._weights(settings)
+        final = sample.final
+        if not final.comparison.gold.ok:
             return self._gold_failed(sample, settings)
         terms = {name: float(term.value(sample)) for name, term in self.terms.items()}
-        score = math.fsum(weights[name] * value for name, value in terms.items())
-        facts = {name: float(fact(sample)) for name, fact in self._facts().items()}
-        outcome = Outcome.NO_VERDICT if sample.unjudged else outcome
+        score = math.fsum([weights[name] * value for name, value in terms.items()])
+        facts = {name: float(fact(sample)) for name, fact in self._logged}
         facts["skipped"] = float(sample.unjudged)
-        return Verdict(outcome, score, float(sample.right), terms, sample.sql, facts)
+        outcome = _NO_VERDICT if sample.unjudged else outcome_of(final.comparison, sample.comparator, final.sql)
+        return Verdict(outcome, score, float(final.right), terms, final.sql, facts)
+
+    def _weights(self, settings: Settings) -> Mapping[str, float]:
+        """The weight of every term, with those of the settings on top."""
+        return merged_weights(self._own_weights, settings.weights) if settings.weights else self._own_weights
 
     def _gold_failed(self, sample: Sample, settings: Settings) -> Verdict:
         """The same verdict for every completion: its group's advantage is 0."""
@@ -149,17 +161,13 @@ class Reward:
         report_gold(sample.database, sample.gold, message)
         if settings.on_gold_error == "raise":
             raise GoldFailed(f"gold query failed on {sample.database}: {message}: {sample.gold}")
-        facts = dict.fromkeys(self._facts(), 0.0)
+        facts = {name: 0.0 for name, _ in self._logged}
         terms = dict.fromkeys(self.terms, 0.0)
         return Verdict(Outcome.GOLD_ERROR, 0.0, 0.0, terms, sample.sql, {**facts, "skipped": 1.0})
 
-    def _facts(self) -> dict[str, Value]:
-        """Facts to log; a term of the same name says it already."""
-        return {name: fact for name, fact in {**FACTS, **self.facts}.items() if name not in self.terms}
-
     def _asked(self, settings: Settings) -> tuple[str, ...]:
         """Names of the comparators to evaluate, each once."""
-        return tuple(dict.fromkeys((settings.comparator, "bag", *self.compares)))
+        return _each_once((settings.comparator, "bag", *self.compares))
 
     def _draft(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> "_Draft":
         """Everything that can be known before a query runs."""
@@ -172,8 +180,7 @@ class Reward:
         return _Draft(completion, answer, gold, database, settings.comparator, question, sqls, variants)
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(NamedTuple):
     """A sample whose queries have not run yet."""
 
     completion: str
@@ -187,15 +194,19 @@ class _Draft:
 
     def filled(self, compared: Sequence[Comparison]) -> Sample:
         """The sample with its attempts."""
-        attempts = tuple(
-            [
-                Attempt(sql, comparison, is_right(comparison, self.comparator, sql))
-                for sql, comparison in zip(self.sqls, compared, strict=True)
-            ]
-        )
+        attempts = [
+            Attempt(sql, comparison, is_right(comparison, self.comparator, sql))
+            for sql, comparison in zip(self.sqls, compared, strict=True)
+        ]
         return Sample(
-            self.completion, self.answer, self.gold, self.database, self.comparator, attempts, question=self.question
+            self.completion, self.answer, self.gold, self.database, self.comparator, tuple(attempts), {}, self.question
         )
+
+
+@lru_cache(maxsize=64)
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in their order, each once."""
+    return tuple(dict.fromkeys(names))
 
 
 class GoldFailed(RuntimeError):

@@ -57,17 +57,17 @@ class Sample:
     @property
     def sql(self) -> str:
         """The SQL that is scored, empty when none was found."""
-        return self.final.sql
+        return self.attempts[-1].sql
 
     @property
     def pred(self) -> Execution:
         """The execution of the scored SQL."""
-        return self.final.comparison.pred
+        return self.attempts[-1].comparison.pred
 
     @property
     def right(self) -> bool:
         """Whether the scored SQL is right by the chosen comparator."""
-        return self.final.right
+        return self.attempts[-1].right
 
     def value(self, name: str) -> float:
         """A comparator's value for the scored SQL; 0.0 when it is not defined for a failed query."""

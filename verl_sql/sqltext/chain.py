@@ -4,6 +4,7 @@ The splitter reads tokens, never a tree, so what runs later is what the policy w
 """
 
 from dataclasses import dataclass
+from itertools import chain
 
 from verl_sql.sqltext.scan import Token, TokenKind, significant, unquote
 
@@ -79,6 +80,17 @@ def split_chain(sql: str) -> Chain:
             return _finish(sql, tokens, at, tuple(steps), recursive)
         at += 1
     return Chain(sql, tuple(steps), "", len(sql), len(sql), recursive, complete=False)
+
+
+def count_steps(sql: str) -> int:
+    """The number of steps that `split_chain` finds, without reading all of a query that has no CTE. Never raises."""
+    tokens = significant(sql)
+    first = next(tokens, None)
+    if first is None:
+        return 0
+    if _word(sql, first) == "WITH":
+        return len(split_chain(sql).steps)
+    return int(any(t.kind is not TokenKind.PUNCT or sql[t.start] != ";" for t in chain((first,), tokens)))
 
 
 def prefix_sql(chain: Chain, index: int) -> str:

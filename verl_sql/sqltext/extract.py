@@ -92,6 +92,8 @@ _BLANK = re.compile(r"[\s;]*+")
 _ONLY_COMMENTS = re.compile(r"(?:[\s;]++|(?>--[^\n]*+|/\*.*?(?:\*/|\Z)))*+", re.DOTALL)
 _STOPS = re.compile(rf"(?P<space>\s++)|(?P<mark>[();])|{OPAQUE}", re.DOTALL)
 """What may end a statement, and what hides it."""
+_SEMICOLONS = re.compile(rf";|{OPAQUE}", re.DOTALL)
+"""The same where the text has no empty line."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _CONTINUES = re.compile(
     rf"\s*(?:[(),;.+<>=|\"'`\[]|--|/\*|(?P<word>{_KEYWORD}|(?:FROM|WHERE|GROUP|ORDER|HAVING|LIMIT|OFFSET|UNION|INTERSECT|"
@@ -117,32 +119,22 @@ def extract_answer(completion: str, style: AnswerStyle | str = AnswerStyle.AUTO)
     Raises:
         ValueError: `style` is no AnswerStyle.
     """
-    wanted = AnswerStyle(style)
+    finders = _FINDERS.get(style) or _FINDERS[AnswerStyle(style)]
     end = _end_of_turn(completion)
     thought = _thinking(completion, end)
     reasoning = completion[thought[0] : thought[1]].strip() if thought else None
     for region in _regions(completion, end, thought):
-        for finder, found_in in _finders(wanted):
+        for finder, found_in in finders:
             span = finder(completion, region)
             if span is not None and (span := _trim(completion, span)) is not None:
                 return Answer(completion[span[0] : span[1]], *span, found_in, reasoning)
     return Answer(None, end, end, FoundIn.NONE, reasoning)
 
 
-def _finders(style: AnswerStyle) -> Iterator[tuple[Callable[[str, Span], Span | None], FoundIn]]:
-    """The finders that `style` accepts, most explicit first, each with the name of what it finds."""
-    for name, finder in (
-        (FoundIn.ANSWER_TAG, _answer_tag),
-        (FoundIn.SQL_TAG, _sql_tag),
-        (FoundIn.FENCE, _fence),
-        (FoundIn.BARE, _bare),
-    ):
-        if style is AnswerStyle.AUTO or style.value == name.value:
-            yield finder, name
-
-
 def _end_of_turn(text: str) -> int:
     """Where the first end-of-turn mark after some text stands; the length of the text without one."""
+    if "<" not in text:
+        return len(text)
     for match in _END_OF_TURN.finditer(text):
         if text[: match.start()].strip():
             return match.start()
@@ -151,6 +143,8 @@ def _end_of_turn(text: str) -> int:
 
 def _thinking(text: str, end: int) -> Span | None:
     """The span of what was thought: up to the last closing tag, or from an opening tag that is never closed."""
+    if "<" not in text:
+        return None
     opening = _THINK_OPEN.search(text, 0, end)
     closings = list(_THINK_CLOSE.finditer(text, 0, end))
     if closings:
@@ -174,12 +168,16 @@ def _regions(text: str, end: int, thought: Span | None) -> Iterator[Span]:
 
 def _answer_tag(text: str, region: Span) -> Span | None:
     """The last `<answer>` that is not blank, and within it a tag, a fence or bare SQL."""
+    if "<" not in text:
+        return None
     span = _last_tagged(text, region, _ANSWER_OPEN, _ANSWER_CLOSE)
     return span and (_sql_tag(text, span) or _unwrap(text, span))
 
 
 def _sql_tag(text: str, region: Span) -> Span | None:
     """The last `<sql>` that is not blank, and within it a fence or bare SQL."""
+    if "<" not in text and "@@@" not in text:
+        return None
     span = _last_tagged(text, region, _SQL_OPEN, _SQL_CLOSE)
     return span and _unwrap(text, span)
 
@@ -264,8 +262,8 @@ def _last_end(text: str, start: int, end: int) -> int:
 
 def _statement_end(text: str, span: Span) -> int:
     """Where the statement that begins the span ends: prose after a `;` or after an empty line is not part of it."""
-    if not _PARAGRAPH.search(text, *span) and text.find(";", *span) < 0:
-        return span[1]
+    if not _PARAGRAPH.search(text, *span):
+        return _first_end(text, span)
     depth = 0
     for match in _STOPS.finditer(text, *span):
         mark = match.group("mark") or ""
@@ -274,6 +272,17 @@ def _statement_end(text: str, span: Span) -> int:
             return match.start()
         if match.lastgroup == "space" and depth <= 0 and _is_break(text, match.span(), span):
             return match.start()
+    return span[1]
+
+
+def _first_end(text: str, span: Span) -> int:
+    """`_statement_end` of text without an empty line: only a `;` can end the statement there."""
+    if text.find(";", *span) < 0:
+        return span[1]
+    for match in _SEMICOLONS.finditer(text, *span):
+        at = match.start()
+        if text[at] == ";" and at > span[0] and not _MORE_SQL.match(text, match.end(), span[1]):
+            return at
     return span[1]
 
 
@@ -290,3 +299,16 @@ def _continues(text: str, start: int, end: int) -> bool:
     match = _CONTINUES.match(text, start, end)
     word = match.group("word") if match else None
     return match is not None and (word is None or word.isupper() or word.islower())
+
+
+_EXPLICIT: tuple[tuple[Callable[[str, Span], Span | None], FoundIn], ...] = (
+    (_answer_tag, FoundIn.ANSWER_TAG),
+    (_sql_tag, FoundIn.SQL_TAG),
+    (_fence, FoundIn.FENCE),
+    (_bare, FoundIn.BARE),
+)
+_FINDERS: dict[str, tuple[tuple[Callable[[str, Span], Span | None], FoundIn], ...]] = {
+    style: tuple(pair for pair in _EXPLICIT if style is AnswerStyle.AUTO or style.value == pair[1].value)
+    for style in AnswerStyle
+}
+"""The finders that a style accepts, most explicit first, each with the name of what it finds."""
