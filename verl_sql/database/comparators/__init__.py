@@ -5,9 +5,9 @@
 (`suite_sql`, `order_matters`) and asks `results_equal`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from verl_sql.database.comparators.bag import bag
+from verl_sql.database.comparators.bag import bag, set_and_bag
 from verl_sql.database.comparators.bird_set import bird_set
 from verl_sql.database.comparators.ordered import ordered
 from verl_sql.database.comparators.qatch import qatch
@@ -66,7 +66,7 @@ def value_keys(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(key for name in check_comparators(names) for key in VALUE_KEYS[name])
 
 
-def compare_results(names: Iterable[str], gold: ResultView, pred: ResultView, gold_sql: str) -> Values:
+def compare_results(names: Collection[str], gold: ResultView, pred: ResultView, gold_sql: str) -> Values:
     """The values of every named comparator on two results that both exist.
 
     Args:
@@ -76,6 +76,10 @@ def compare_results(names: Iterable[str], gold: ResultView, pred: ResultView, go
         gold_sql: the gold query as written, which decides for `ordered` whether the order counts.
     """
     values: Values = {}
+    if "bag" in names and "bird_set" in names:
+        same_set, same_bag = set_and_bag(gold.rows, pred.rows)
+        values = {"bird_set": float(same_set), "bag": float(same_bag)}
+        names = [name for name in names if name not in values]
     for name in names:
         if name in COMPARATORS:
             values |= COMPARATORS[name](gold.rows, pred.rows, gold_sql)

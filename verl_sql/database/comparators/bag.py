@@ -18,3 +18,16 @@ def bag(gold_rows: Rows, pred_rows: Rows) -> bool:
     if len(gold_rows) != len(pred_rows):
         return False
     return gold_rows == pred_rows or Counter(gold_rows) == Counter(pred_rows)
+
+
+def set_and_bag(gold_rows: Rows, pred_rows: Rows) -> tuple[bool, bool]:
+    """`bird_set` and `bag` in one pass: different sets are different bags, and without duplicates equal sets are
+    equal bags."""
+    if gold_rows == pred_rows:
+        return True, True
+    distinct = set(gold_rows)
+    if distinct != set(pred_rows):
+        return False, False
+    if len(gold_rows) != len(pred_rows):
+        return True, False
+    return True, len(distinct) == len(gold_rows) or Counter(gold_rows) == Counter(pred_rows)
