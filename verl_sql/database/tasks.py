@@ -20,6 +20,9 @@ from verl_sql.database.results import ERROR, OK, TOO_LARGE, Result
 from verl_sql.database.runner import Runner
 from verl_sql.database.wire import COMPARING, GOLD, PRED
 
+QUICK_BYTES, QUICK_NAMES = 1 << 20, frozenset(("bird_set", "bag", "ordered"))
+"""Results below this size are compared by these in milliseconds: no deadline is set for that."""
+
 RUN, COMPARE = 0, 1
 """Task kinds: (RUN, path, sql, timeout, keep_rows, digest, assumed) and
 (COMPARE, path, gold, pred, variants, names, timeout, assumed).
@@ -42,7 +45,7 @@ class TaskRunner:
 
     Args:
         limits: the fields of `limits.Limits`.
-        enter: called with (index, side, deadline) before anything that may take long.
+        enter: called with (index, side, deadline) before anything that may take long; a deadline of 0 is none.
     """
 
     def __init__(self, limits: dict[str, Any], enter: Callable[[int, int, float], None]) -> None:
@@ -106,7 +109,9 @@ class TaskRunner:
         """What the comparators that look at the queries as written say."""
         if gold.status != OK or pred.status != OK:
             return failed_values(names, gold.status == OK)
-        self._enter(self._index, COMPARING, time.monotonic() + self._limits["compare_seconds"])
+        quick = gold.held_bytes + pred.held_bytes < QUICK_BYTES and QUICK_NAMES.issuperset(names)
+        deadline = 0.0 if quick else time.monotonic() + self._limits["compare_seconds"]
+        self._enter(self._index, COMPARING, deadline)
         return compare_results(
             names, ResultView(gold.columns, gold.rows), ResultView(pred.columns, pred.rows), gold_sql
         )

@@ -42,6 +42,11 @@ class Worker:
     def _enter(self, index: int, side: int, deadline: float) -> None:
         """Say on the board what starts now, and arrange to die if neither it nor the parent ends it in time."""
         self._board.enter(index, side, deadline)
+        if deadline:
+            self._arm(deadline)
+
+    def _arm(self, deadline: float) -> None:
+        """Die some time after the deadline, unless the timer is set anew."""
         signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 0.0) + 4 * self._limits["grace"] + 1.0)
 
     def serve(self) -> None:
