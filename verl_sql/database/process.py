@@ -12,6 +12,9 @@ from verl_sql.database.limits import Limits
 from verl_sql.database.wire import BOARD_BYTES, Board, Inbox, pack
 
 _ROOT = str(Path(verl_sql.__file__).resolve().parent.parent)
+PIPE_BYTES = 1 << 16
+"""What a pipe holds; a larger buffer would only have to be allocated and given back."""
+
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); from verl_sql.database.worker import main; "
     "main(int(sys.argv[2]), int(sys.argv[3]))"
@@ -89,7 +92,7 @@ class WorkerProcess:
     def receive(self) -> list[Any] | None:
         """The messages that have arrived, or None once the worker is gone and everything it said was read."""
         try:
-            data = os.read(self.answers, 1 << 20)
+            data = os.read(self.answers, PIPE_BYTES)
         except BlockingIOError:
             return []
         return self._inbox.feed(data) if data else None

@@ -29,8 +29,7 @@ def execution(sample: Sample) -> float:
 
 def is_right(comparison: Comparison, comparator: str, sql: str) -> bool:
     """Whether `sql` counts as right: there is SQL, both queries ran, and the comparator says equal."""
-    ran = bool(sql) and comparison.gold.ok and comparison.pred.ok
-    return ran and comparison.values.get(comparator) == 1.0
+    return comparison.values.get(comparator) == 1.0 and bool(sql) and comparison.gold.ok and comparison.pred.ok
 
 
 def outcome_of(comparison: Comparison, comparator: str, sql: str) -> Outcome:

@@ -207,11 +207,13 @@ def _fence(text: str, region: Span) -> Span | None:
     at = region[0]
     while (opening := _FENCE_OPEN.search(text, at, region[1])) is not None:
         language = opening.group(1).lower()
-        start = opening.start(1) if _STARTS_SQL.match(text, opening.start(1), opening.end()) else opening.end()
+        known = language in _SQL_LANGUAGES
+        no_label = not known and _STARTS_SQL.match(text, opening.start(1), opening.end())
+        start = opening.start(1) if no_label else opening.end()
         close = _FENCE_CLOSE.search(text, start, region[1])
         # A name quoted in backticks may touch the fence: its own backtick comes first.
         span = (start, close.end() - 3 if close else region[1])
-        if text[slice(*span)].strip() and (language in _SQL_LANGUAGES or _STARTS_SQL.match(text, *span)):
+        if text[slice(*span)].strip() and (known or _STARTS_SQL.match(text, *span)):
             found = span
         at = close.end() if close else region[1]
     return found
