@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_sql.sqltext.chain import prefix_sql, split_chain
+from verl_sql.sqltext.chain import count_steps, prefix_sql, split_chain
 
 CHAIN = """WITH young AS (
   SELECT id, ')' AS "a(b" FROM people -- not ) yet
@@ -137,3 +137,8 @@ def test_every_real_gold_is_whole(shared_dir: Path) -> None:
     golds = [row["query"] for row in json.loads((shared_dir / "data/spider_dev/dev.json").read_text())]
     golds += [row["SQL"] for row in json.loads((shared_dir / "data/bird/dev.json").read_text())]
     assert [gold for gold in golds if not split_chain(gold).complete] == []
+
+
+@given(st.lists(st.sampled_from([*PIECES, " -- c\n", "/* ; */"]), max_size=12).map("".join))
+def test_counting_steps_is_splitting(text: str) -> None:
+    assert count_steps(text) == len(split_chain(text).steps)

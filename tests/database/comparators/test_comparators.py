@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from verl_sql.database.comparators import (
     VALUE_KEYS,
@@ -18,6 +20,9 @@ from verl_sql.database.comparators import (
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8").splitlines()]
 PLAIN, SORTED = "SELECT a FROM t", "SELECT a FROM t ORDER BY a"
+
+
+SMALL = st.lists(st.tuples(st.sampled_from([None, 0, 1, 1.0, "1", b"1"])), max_size=4)
 
 
 def rows(cells: list[list[Any]]) -> list[tuple[Any, ...]]:
@@ -64,3 +69,12 @@ def test_names_are_checked_and_put_in_the_order_of_the_output() -> None:
     assert value_keys(["qatch", "bird_set"]) == ("bird_set", "cp", "cr", "tc")
     with pytest.raises(ValueError, match=r"no comparator birdset; there are bird_set, bag"):
         check_comparators(["birdset"])
+
+
+@given(SMALL, SMALL)
+def test_bird_set_and_bag_together_are_what_they_are_alone(
+    gold: list[tuple[Any, ...]], pred: list[tuple[Any, ...]]
+) -> None:
+    views = ResultView((), gold), ResultView((), pred)
+    alone = compare_results(["bird_set"], *views, PLAIN) | compare_results(["bag"], *views, PLAIN)
+    assert compare_results(["bird_set", "bag"], *views, PLAIN) == alone
