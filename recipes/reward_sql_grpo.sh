@@ -93,6 +93,7 @@ cold_start() {
     trainer.device=cpu trainer.n_gpus_per_node=1 trainer.total_epochs=1000 trainer.seed="$SEED"
     trainer.total_training_steps="$COLD_START_STEPS" trainer.save_freq=1000000 trainer.test_freq=-1
     trainer.resume_mode=disable "trainer.logger=[file]" trainer.default_local_dir="$OUT/cold_start"
+    hydra.run.dir="$OUT/hydra/cold_start"
   )
   VERL_FILE_LOGGER_PATH="$OUT/cold_start_metrics.jsonl" launched \
     "$PY" -m torch.distributed.run --standalone --nproc_per_node=1 -m verl.trainer.sft_trainer "${args[@]}"
@@ -108,7 +109,7 @@ grpo() {
     actor_rollout_ref.rollout.seed="$SEED"
     +reward.custom_reward_function.reward_kwargs.db_root="$db_root"
     trainer.default_local_dir="$OUT/grpo" trainer.validation_data_dir="$OUT/validation"
-    trainer.rollout_data_dir="$OUT/rollouts"
+    trainer.rollout_data_dir="$OUT/rollouts" hydra.run.dir="$OUT/hydra/grpo"
   )
   if [ "$PROFILE" = cpu ]; then args+=(+preset=cpu +small=reward_sql_grpo); fi
   VERL_FILE_LOGGER_PATH="$OUT/metrics.jsonl" launched "$PY" -m verl.trainer.main_ppo "${args[@]}" "$@"

@@ -114,7 +114,13 @@ def resolve_database(db_id: str | None, db_root: str | None, extra_info: Mapping
     name = db_id or info.get("db_id")
     if not name:
         raise DatabaseNotFound(f'no db_id: the sample needs extra_info["db_id"] to find its database under {root}')
-    return _catalog(str(root)).path(str(name))
+    return _listed_file(str(root), str(name))
+
+
+@lru_cache(maxsize=4096)
+def _listed_file(root: str, db_id: str) -> Path:
+    """The file of a database under a root; whether it is still there is the executor's to notice."""
+    return _catalog(root).path(db_id)
 
 
 @lru_cache(maxsize=4096)

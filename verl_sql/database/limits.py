@@ -37,4 +37,4 @@ class Limits:
     worker_memory_mb: int = 1024
     recycle_memory_mb: int = 512
     remembered_mb: int = 128
-    connections: int = 16
+    connections: int = 32

@@ -201,11 +201,11 @@ class Pool:
         index, side = victim.running()
         stay = {victim.flight[index].key} if side == GOLD and 0 <= index < len(victim.flight) else set()
         taken: list[Entry] = []
+        kept: list[Entry] = []
         while len(taken) < count and victim.queue:
-            key = victim.queue[-1].key
-            if key in stay or key in self._costly:
-                break
-            taken.append(victim.queue.pop())
+            entry = victim.queue.pop()
+            (kept if entry.key in stay or entry.key in self._costly else taken).append(entry)
+        victim.queue.extend(reversed(kept))
         return taken[::-1]
 
     def _split(self) -> list[Entry]:
