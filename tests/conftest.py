@@ -25,3 +25,13 @@ def league_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection.executescript((Path(__file__).parent / "data" / "league.sql").read_text(encoding="utf-8"))
     connection.close()
     return root
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked `long` out unless the marker expression names them."""
+    if "long" in (config.getoption("markexpr") or ""):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -3,6 +3,7 @@
 #
 #   bash tests/run.sh                     everything, the run of the real trainer included
 #   bash tests/run.sh -m 'not trainer'    without it
+#   bash tests/run.sh -m long             the runs of minutes that are otherwise left out
 #   bash tests/run.sh tests/sqltext -x
 #
 # VERL_SQL_SHARED names the folder of real data and recorded verdicts; tests that need it are skipped without it.
