@@ -157,7 +157,7 @@ def open_guarded(path: str, identity: Identity, guard: Guard, limits: dict[str, 
     Raises:
         Unusable: the file is no SQLite database or cannot be opened.
     """
-    uri = _uri(path, identity)
+    uri = read_only_uri(path, identity)
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=2.0, isolation_level=None, cached_statements=0)
     except sqlite3.Error as error:
@@ -171,7 +171,7 @@ def open_guarded(path: str, identity: Identity, guard: Guard, limits: dict[str, 
     return connection
 
 
-def _uri(path: str, identity: Identity) -> str:
+def read_only_uri(path: str, identity: Identity) -> str:
     """The URI to open: read-only; immutable only for a database in WAL mode that has no WAL, where plain read-only
     access would leave a -shm and a -wal file behind."""
     try:
