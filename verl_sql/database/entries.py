@@ -27,9 +27,11 @@ class Entry:
         owner: the slot that has it now, queued or in flight.
         attempts: workers that died while it was running, for a reason other than its deadline.
         done: its answer was delivered.
+        same: under which `remembered` knows it, None if it does not.
+        followers: entries that came while it was under way and get its answer too.
     """
 
-    __slots__ = ("attempts", "done", "key", "owner", "sink", "task", "token")
+    __slots__ = ("attempts", "done", "followers", "key", "owner", "same", "sink", "task", "token")
 
     def __init__(self, task: tuple[Any, ...], key: tuple[str, str], sink: Sink, token: int = 0) -> None:
         """Not yet queued."""
@@ -37,6 +39,8 @@ class Entry:
         self.owner: Any = None
         self.attempts = 0
         self.done = False
+        self.same: Any = None
+        self.followers: list[Entry] = []
 
     def assume(self, side: int, status: str, message: str) -> None:
         """From now on take one side's outcome as known instead of running it."""
@@ -47,6 +51,8 @@ class Entry:
         if not self.done:
             self.done = True
             self.sink.deliver(self.token, answer)
+            for follower in self.followers:
+                follower.deliver(answer)
 
 
 class OneSink:

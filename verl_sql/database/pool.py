@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from verl_sql.database.doomed import Doomed
 from verl_sql.database.entries import Entry
 from verl_sql.database.limits import Limits
+from verl_sql.database.remembered import Remembered
 from verl_sql.database.slot import Culprit, Slot, blame, settle
 from verl_sql.database.tasks import COMPARE
 from verl_sql.database.wire import GOLD
@@ -57,6 +58,7 @@ class Pool:
         self._next_look = 0.0
         self._costly: set[tuple[str, str]] = set()
         self._doomed = Doomed()
+        self._remembered = Remembered()
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
         self._selector = selectors.DefaultSelector()
@@ -169,10 +171,14 @@ class Pool:
             self._wake_read.recv(4096)
 
     def _sort_inbox(self) -> None:
-        """Give every new entry to the slot of its key, so that a gold query meets the worker that remembers it."""
-        while self._inbox:
+        """Give every new entry to the slot of its key, so that a gold query meets the worker that remembers it. What is
+        known or under way is not asked again."""
+        self._remembered.look_again()
+        for _ in range(len(self._inbox)):  # those that came before files are looked at
             entry = self._inbox.popleft()
             self._doomed.apply(entry)
+            if self._remembered.settle(entry):
+                continue
             slot = self._slots[hash(entry.key) % len(self._slots)]
             entry.owner = slot
             slot.queue.append(entry)
@@ -251,6 +257,8 @@ class Pool:
         for notice in notices:
             logger.warning("%s", notice)
         slot.land(answers)
+        for answer in answers:
+            self._remembered.note(slot.flight[answer[0]], answer)
         self._note_costly(slot, answers)
         if not last:
             return

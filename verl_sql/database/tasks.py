@@ -30,6 +30,9 @@ RUN, COMPARE = 0, 1
 `assumed` is a tuple of (side, status, message): what a side is known to come to because it killed a worker before.
 """
 
+LASTING = 4
+"""Where a COMPARE answer says whether it would come out the same again: no clock, no chance, nothing assumed."""
+
 
 class VariantFault(Exception):
     """A variant database is at fault."""
@@ -87,7 +90,7 @@ class TaskRunner:
         return self.runner.run(path, sql, timeout)
 
     def _compare(self, index: int, task: tuple[Any, ...]) -> tuple[Any, ...]:
-        """(index, gold execution, pred execution, values)."""
+        """(index, gold execution, pred execution, values, whether it would come out the same again)."""
         _, path, gold_sql, pred_sql, variants, names, timeout, _ = task
         gold = self._query(GOLD, path, gold_sql, timeout)
         pred = self._query(PRED, path, pred_sql, timeout)
@@ -103,7 +106,8 @@ class TaskRunner:
             self.runner.rest()
             too_large = Result(TOO_LARGE, "comparing the results needs more memory than a worker has")
             return index, gold.wire(), too_large.wire(), failed_values(names, True)
-        return index, gold.wire(), pred.wire(), values
+        lasting = not (gold.volatile or pred.volatile or self.runner.tired or self._assumed)
+        return index, gold.wire(), pred.wire(), values, lasting
 
     def _values(self, gold: Result, pred: Result, names: tuple[str, ...], gold_sql: str) -> dict[str, float | None]:
         """What the comparators that look at the queries as written say."""

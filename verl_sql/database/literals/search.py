@@ -159,7 +159,8 @@ def _ranked(
         f"(SELECT rowid AS found, -bm25(words, 1.0, 0.5) AS score FROM words WHERE words MATCH {_literal(match)} "
         f"LIMIT {RANKED}) JOIN literal ON literal.id = found JOIN place ON place.id = literal.place "
         f"{'WHERE ' + ' AND '.join(places) if places else ''} "
-        f"ORDER BY lower(value) = lower({_literal(text.strip())}) DESC, round(score, 6) DESC, n DESC, length(value), found "
+        f"ORDER BY lower(value) = lower({_literal(text.strip())}) DESC, round(score, 6) DESC, "
+        "n DESC, length(value), found "
         f"LIMIT {int(limit)}",
         int(limit),
     )
