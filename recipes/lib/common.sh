@@ -1,4 +1,13 @@
-# What the recipes share; sourced, not run. Gives ROOT, VENV, PROFILE and PY, and the functions below.
+# What every recipe needs; sourced, not run. The files of recipes/lib/ build on each other, each sources the one above:
+#
+#   common.sh    ROOT, VENV, PY, PROFILE; fail, set_up, launched, absolute, preflight
+#   stages.sh    begin, stage, ended: a run's folder, stages with a cache, STAGES
+#   data.sh      check_inputs, prepare_data, check_prompts: the bundled sample, BIRD, or parquet of the user's own
+#   sft.sh       sft, make_policy, cold_start: verl's SFT trainer in small, the tiny policy and its cold start
+#   grpo.sh      grpo_stage, describe_run, show_run, and a `main` for recipes that need nothing else
+#
+# A recipe sources the last one it needs, sets what differs, and ends in `main "$@"; exit` on one line: bash has then
+# read all of the file before it runs any of it, so that a file edited during a run does no harm.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export VENV=${VENV:-$ROOT/.venv}
 PY=$VENV/bin/python
@@ -19,20 +28,22 @@ set_up() {
   fi
 }
 
-# stage NAME COMMAND...: say what begins, run it, note the seconds in $OUT/stages.jsonl.
-stage() {
-  local name=$1 began=$SECONDS
-  shift
-  echo "── $name ($(date +%H:%M:%S))"
-  "$@"
-  printf '{"stage": "%s", "seconds": %d}\n' "$name" $((SECONDS - began)) >>"$OUT/stages.jsonl"
-  echo "── $name took $((SECONDS - began)) s"
-}
-
 # launched COMMAND...: a trainer, ended with one sentence if a worker of it dies. Its whole output goes to
 # $OUT/console.log, the screen gets what SHOW matches (SHOW=. for everything).
-SHOW=${SHOW:-'step [0-9]+ of .*|Epoch [0-9]+/[0-9]+: .* [0-9]*00/.*|[A-Za-z.]+(Error|Exception): .*|verl_sql: .*'}
+SHOW=${SHOW:-'step [0-9]+ of .*|validation (before|after) .*|Epoch [0-9]+/[0-9]+: .* [0-9]*00/.*|[A-Za-z.]+(Error|Exception): .*|verl_sql: .*'}
 launched() {
   "$PY" -m verl_sql.integration.launch --log "$OUT/console.log" --show "$SHOW" --grace "${GRACE:-45}" \
     --stall-seconds "${STALL_SECONDS:-900}" -- "$@"
 }
+
+# absolute NAME...: variables that name a file or folder get its whole path; a trainer's processes have working folders
+# of their own. A value that is no path here (a model on the hub) stays.
+absolute() {
+  local name
+  for name; do
+    if [ -e "${!name}" ]; then printf -v "$name" %s "$(realpath "${!name}")"; fi
+  done
+}
+
+# What is wrong with a run's inputs, in one sentence, before anything is started.
+preflight() { "$PY" -m verl_sql.integration.preflight "$@" || exit 2; }

@@ -1,7 +1,7 @@
 """Everything that can be wrong with a run's inputs, looked at before any process is started.
 
     python -m verl_sql.integration.preflight --train F --val F... --db-root D [--gold-cache F] [--model M]
-        [--max-prompt-length N]
+        [--max-prompt-length N [--longest-to F]]
 
 Exit status 2 and one sentence for the first thing that is wrong. verl would find the same faults minutes later, in a
 worker, and some of them never: a prompt that is too long is dropped without a word.
@@ -100,26 +100,27 @@ def prompt_lengths(model: str, path: Path) -> Iterator[int]:
     return (count(row["prompt"]) for row in read_rows(path))
 
 
-def longest_prompt(model: str, paths: Sequence[Path]) -> int:
-    """Tokens of the longest prompt of all files, rounded up to a multiple of 32."""
-    longest = max(length for path in paths for length in prompt_lengths(model, path))
-    return (longest + 31) // 32 * 32
+def check_lengths(model: str, paths: Sequence[Path], limit: int) -> tuple[int, str]:
+    """The longest prompt's tokens rounded up to a multiple of 32, and a sentence on how long the prompts are.
 
-
-def check_lengths(model: str, paths: Sequence[Path], limit: int) -> str:
-    """A sentence on how long the prompts are.
+    Args:
+        model: the policy, for its tokenizer.
+        paths: parquet files.
+        limit: tokens that a prompt may have; 0 for that longest one.
 
     Raises:
         PreflightError: some are longer than `limit`.
     """
     lengths = [length for path in paths for length in prompt_lengths(model, path)]
+    longest = (max(lengths, default=0) + 31) // 32 * 32
+    limit = limit or longest
     over = sum(length > limit for length in lengths)
     if over:
         raise PreflightError(
             f"{over} of {len(lengths)} prompts are longer than max_prompt_length={limit} tokens (the longest has "
             f"{max(lengths)}): raise MAX_PROMPT_LENGTH, or drop them with settings.max_prompt_tokens in data_prep"
         )
-    return f"all {len(lengths)} prompts kept, the longest has {max(lengths)} of {limit} tokens"
+    return longest, f"all {len(lengths)} prompts kept, the longest has {max(lengths, default=0)} of {limit} tokens"
 
 
 def tell_golds(gold_cache: str | None, db_root: str, paths: Sequence[Path]) -> None:
@@ -136,6 +137,18 @@ def tell_golds(gold_cache: str | None, db_root: str, paths: Sequence[Path]) -> N
         print(f"preflight: {line}")
 
 
+def tell_lengths(model: str, paths: Sequence[Path], limit: int, longest_to: Path | None) -> None:
+    """Print how long the prompts are and note the longest one's tokens.
+
+    Raises:
+        PreflightError: some are longer than `limit`.
+    """
+    longest, sentence = check_lengths(model, paths, limit)
+    if longest_to is not None:
+        longest_to.write_text(f"{longest}\n", encoding="utf-8")
+    print(f"preflight: {sentence}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `python -m verl_sql.integration.preflight`."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -144,13 +157,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--db-root")
     parser.add_argument("--gold-cache", help="golds.jsonl of data_prep; VERL_SQL_GOLD_CACHE by default")
     parser.add_argument("--model")
-    parser.add_argument("--max-prompt-length", type=int)
-    parser.add_argument("--print-longest", action="store_true", help="print the longest prompt's tokens, check nothing")
+    parser.add_argument("--max-prompt-length", type=int, help="tokens; 0 for the longest prompt's")
+    parser.add_argument("--longest-to", type=Path, help="file that gets the longest prompt's tokens, rounded up")
     options = parser.parse_args(argv)
     files = [*options.train, *options.val]
-    if options.print_longest:
-        print(longest_prompt(options.model, files))
-        return 0
     try:
         for path in files:
             check_parquet(path)
@@ -160,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.model is not None:
             check_model(options.model)
         if options.max_prompt_length is not None:
-            print(f"preflight: {check_lengths(options.model, files, options.max_prompt_length)}")
+            tell_lengths(options.model, files, options.max_prompt_length, options.longest_to)
     except PreflightError as error:
         print(f"verl_sql: {error}", file=sys.stderr)
         return 2

@@ -1,10 +1,12 @@
 """The diagnostic tree of Progress-SQL: a query abstracted into clause-level profiles, nested queries and all.
 
 A profile holds, per clause, a bag of shapes: expressions with aliases resolved, names case-folded and every literal
-replaced by `?`. Subqueries, CTEs and the branches of set operations are profiles of their own below it. Two trees are
-aligned clause by clause; a clause that merely exists on both sides is worth nothing by itself.
+replaced by `?`; a CTE is `step` and its number, whatever it is called, and its columns have no owner. Subqueries, CTEs
+and the branches of set operations are profiles of their own below it. Two trees are aligned clause by clause; a clause
+that merely exists on both sides is worth nothing by itself.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ CLAUSES = ("select", "distinct", "sources", "joins", "where", "group by", "havin
 """Clauses of one profile, in the order of reading."""
 
 _FLIPPED = {exp.GT: ("lt", True), exp.GTE: ("lte", True), exp.LT: ("lt", False), exp.LTE: ("lte", False)}
+_STRUCTURE = re.compile(r"[().,&]")
 _COMMUTATIVE = (exp.EQ, exp.NEQ, exp.Add, exp.Mul, exp.And, exp.Or)
 
 
@@ -33,12 +36,14 @@ class Profile:
         nested: (place, profile) of each subquery and CTE, in order; the place is a clause or `with`.
         branches: (operator, profile) of each further branch of a set operation, in order.
         parsed: False when there was no tree and the clauses hold tokens.
+        outputs: the shapes of the select list in its order.
     """
 
     clauses: dict[str, tuple[str, ...]]
     nested: tuple[tuple[str, "Profile"], ...] = ()
     branches: tuple[tuple[str, "Profile"], ...] = ()
     parsed: bool = True
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +177,12 @@ class _Draft:
     def frozen(self) -> Profile:
         """The finished profile."""
         clauses = {clause: tuple(sorted(shapes)) for clause, shapes in self.clauses.items()}
-        return Profile(clauses, tuple(self.nested), tuple(self.branches))
+        outputs = tuple(self.clauses.get("select", ()))
+        return Profile(clauses, tuple(self.nested), tuple(self.branches), outputs=outputs)
 
 
 Owners = tuple[dict[str, str], ...]
-"""alias -> table of each query from the innermost outwards."""
+"""alias -> table of each query from the innermost outwards; the table is empty for a subquery or a CTE."""
 
 
 class _Builder:
@@ -185,16 +191,19 @@ class _Builder:
     def __init__(self, names: SchemaNames) -> None:
         """Remember whose columns are whose."""
         self.names = names
+        self.steps: dict[str, str] = {}
 
     def query(self, node: Node, outer: Owners) -> Profile:
-        """The profile of a query of any kind."""
-        draft = _Draft()
+        """The profile of a query of any kind; the names of its CTEs are known inside it only."""
+        draft, steps = _Draft(), self.steps
         self._into(node, draft, outer)
+        self.steps = steps
         return draft.frozen()
 
     def _into(self, node: Node, draft: _Draft, outer: Owners) -> None:
         """Add a query to a draft; the first branch of a set operation is the draft itself."""
-        for cte in getattr(node, "ctes", ()):
+        for number, cte in enumerate(getattr(node, "ctes", ()), 1):
+            self.steps = {**self.steps, cte.alias.lower(): f"step {number}"}
             draft.nested.append(("with", self.query(cte.this, outer)))
         if isinstance(node, exp.Subquery):
             self._into(node.this, draft, outer)
@@ -232,19 +241,20 @@ class _Builder:
     def _source(self, node: Node, draft: _Draft, scope: Owners) -> str:
         """The shape of one entry of FROM; its alias becomes known."""
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            name = node.name.lower()
-            scope[0][(node.alias or name).lower()] = name
-            return name
+            name, alias = node.name.lower(), (node.alias or node.name).lower()
+            step = None if node.args.get("db") else self.steps.get(name)
+            scope[0][alias] = "" if step else name
+            return step or _plain(name)
         if isinstance(node, exp.Query):
             draft.nested.append(("sources", self.query(node, scope[1:])))
-            scope[0][node.alias.lower()] = "subquery"
+            scope[0][node.alias.lower()] = ""
             return "subquery"
         return self._shape(node, "sources", draft, scope)
 
     def _join(self, join: Node, draft: _Draft, scope: Owners) -> str:
         """The shape of one join: its kind and its condition; `INNER` says nothing that `JOIN` does not."""
         kind = " ".join(str(join.args.get(part) or "").lower() for part in ("method", "side", "kind")).split()
-        using = sorted(name.name.lower() for name in join.args.get("using") or ())
+        using = sorted(_plain(name.name.lower()) for name in join.args.get("using") or ())
         on = join.args.get("on")
         condition = "&".join(sorted(self._shape(atom, "joins", draft, scope) for atom in _atoms(on))) if on else ""
         words = [word for word in kind if word not in ("inner", "outer", "cross")]
@@ -283,18 +293,28 @@ class _Builder:
         return f"{name}({','.join(reversed(parts) if flipped else parts)})" if parts else name
 
     def _column(self, node: Node, scope: Owners) -> str:
-        """`table.column` where the table is known, `.column` otherwise; a quoted name nobody has is a literal."""
+        """`table.column` where the table is known, `.column` otherwise; a quoted name that no table has is a literal."""
         name, qualifier = node.name.lower(), node.table.lower()
+        shown = _plain(name)
         for aliases in scope:
             if qualifier in aliases:
-                return f"{aliases[qualifier]}.{name}"
+                return f"{_plain(aliases[qualifier])}.{shown}"
             owner = next((t for t in aliases.values() if name in self.names.columns.get(t, ())), None)
             if not qualifier and owner:
-                return f"{owner}.{name}"
+                return f"{_plain(owner)}.{shown}"
         if qualifier:
-            return f"{qualifier}.{name}"
+            return f"{_plain(qualifier)}.{shown}"
         quoted = not isinstance(node.this, exp.Star) and bool(node.this.args.get("quoted"))
-        return "?" if quoted and self.names.columns else f".{name}"
+        return "?" if quoted and self.names.columns and not self._is_column(name) else f".{shown}"
+
+    def _is_column(self, name: str) -> bool:
+        """Whether any table has such a column: a subquery or CTE in sight may then hand it on."""
+        return any(name in columns for columns in self.names.columns.values())
+
+
+def _plain(name: str) -> str:
+    """A name in which what structures a shape is escaped, so that a shape can be taken apart again."""
+    return _STRUCTURE.sub(lambda match: f"%{ord(match.group()):x}", name)
 
 
 def _is_wrapped(source: Node) -> bool:
@@ -322,9 +342,9 @@ def _operator(node: Node) -> str:
 def _label(node: Node) -> str:
     """What kind of node it is; a function unknown to sqlglot goes by its name."""
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
+        return _plain(str(node.this).lower())
     if isinstance(node, exp.Identifier | exp.Var):
-        return node.name.lower()
+        return _plain(node.name.lower())
     return type(node).__name__.lower()
 
 
