@@ -117,7 +117,8 @@ def test_rollouts_become_sets(source: Path, tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     report, rows = made(source, tmp_path / "rs.parquet", None, SetKind.REJECTION, None, [file])
     assert rows == [("q0", "a")]
-    assert report["counts"] == {"questions": 2, "rollouts": 3}
+    told = {"questions": 2, "rollouts": 3, "cut": 0, "above": 1, "distinct": 1, "diverse": 1}
+    assert {key: report["counts"][key] for key in told} == told
     build_set(source, tmp_path / "dpo.parquet", SetSettings(SetKind.PREFERENCE), [file])
     (pair,) = read_rows(tmp_path / "dpo.parquet")
     assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == ("a", "b")

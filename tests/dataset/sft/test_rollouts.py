@@ -1,6 +1,8 @@
 """Rollouts, rejection sampling and preference pairs, worked by hand."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,25 @@ def test_rejection_keeps_what_is_above_best_first(question: Question) -> None:
     assert [m["role"] for m in first["messages"]] == ["system", "user", "assistant"]
 
 
+def test_rejection_keeps_no_chain_that_was_cut(question: Question) -> None:
+    counts: Counter[str] = Counter()
+    cut = replace(rollout("b", 1.0), finished=False)
+    rows = list(rejection_rows([(question, [rollout("a", 1.0), cut, rollout("c", 0.0)])], 0.5, counts=counts))
+    assert [row["messages"][-1]["content"] for row in rows] == ["a"]
+    assert (counts["cut"], counts["above"], counts["distinct"]) == (1, 1, 1)
+
+
+def test_rejection_drops_chains_that_are_built_alike(question: Question) -> None:
+    alike = ["WITH a AS (SELECT x FROM t) SELECT * FROM a", "WITH b AS (SELECT y FROM u) SELECT * FROM b"]
+    other = "WITH a AS (SELECT COUNT(*) AS n FROM t WHERE x > 1 AND y < 2 GROUP BY z) SELECT n FROM a ORDER BY n"
+    group = [(question, [rollout(text, 1.0) for text in (*alike, other)])]
+    counts: Counter[str] = Counter()
+    texts = [row["messages"][-1]["content"] for row in rejection_rows(group, 0.5, diversity=0.2, counts=counts)]
+    assert texts == [alike[0], other]
+    assert (counts["distinct"], counts["diverse"]) == (3, 2)
+    assert (counts["diverse_at_0.0"], counts["diverse_at_0.1"], counts["diverse_at_0.2"]) == (3, 2, 2)
+
+
 def pairs(question: Question, scores: dict[str, float], **options) -> list[tuple[str, str]]:
     group = [(question, [rollout(text, score) for text, score in scores.items()])]
     rows = preference_rows(group, **options)
@@ -101,3 +122,22 @@ def test_all_pairs_and_the_margin(question: Question) -> None:
     every = pairs(question, scores, pairing=Pairing.ALL, per_question=None)
     assert every == [("b", "a"), ("c", "a"), ("b", "c")]
     assert pairs(question, scores, pairing=Pairing.ALL, per_question=None, margin=0.5) == every[:2]
+
+
+def test_pairs_do_not_depend_on_the_order_of_the_rollouts(question: Question) -> None:
+    scores = {"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0, "e": 0.5}
+    backwards = dict(reversed(scores.items()))
+    for pairing in Pairing:
+        assert pairs(question, scores, pairing=pairing, per_question=2) == pairs(
+            question, backwards, pairing=pairing, per_question=2
+        )
+
+
+def test_a_cut_rollout_may_lose_but_not_win(question: Question) -> None:
+    cut, counts = replace(rollout("cut", 1.0), finished=False), Counter()
+    group = [(question, [cut, rollout("a", 0.5), rollout("b", 0.0)])]
+    rows = list(preference_rows(group, Pairing.ALL, per_question=None, counts=counts))
+    assert [(row["chosen"][-1]["content"], row["rejected"][-1]["content"]) for row in rows] == [("a", "b")]
+    loser = [(question, [replace(cut, score=0.0), rollout("a", 0.5)])]
+    assert [row["rejected"][-1]["content"] for row in preference_rows(loser, counts=counts)] == ["cut"]
+    assert counts == {"distinct": 5, "pairs": 2, "without_pair": 0}

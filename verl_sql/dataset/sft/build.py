@@ -92,9 +92,9 @@ def _rows(
         return
     groups = _counted(by_question(read_rollouts(rollouts), read_questions(source)), counts)
     if settings.kind is SetKind.REJECTION:
-        yield from rejection_rows(groups, settings.threshold, settings.keep)
+        yield from rejection_rows(groups, settings.threshold, settings.keep, settings.diversity, counts)
     else:
-        yield from preference_rows(groups, settings.pairing, settings.margin, settings.keep)
+        yield from preference_rows(groups, settings.pairing, settings.margin, settings.keep, counts)
 
 
 def _counted(

@@ -1,8 +1,10 @@
 """Preference pairs (Reward-SQL §5.2, DPO): of two rollouts of a question the one with the higher reward wins.
 
+A rollout that the length limit cut may lose, never win: it would teach to write on.
 Rows hold `prompt`, `chosen` and `rejected` as message lists, the conversational form that TRL's DPO trainer reads.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import combinations
@@ -41,18 +43,25 @@ def preference_rows(
     pairing: Pairing = Pairing.BEST_WORST,
     margin: float = 0.0,
     per_question: int | None = 1,
+    counts: Counter[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """A PREFERENCE_SCHEMA row for every pair whose rewards differ by more than `margin`; ties give none.
+
+    The pairs of a question depend on its rollouts alone, not on their order.
 
     Args:
         groups: questions with their rollouts.
         pairing: which pairs.
         margin: how much better the chosen one must be.
         per_question: so many a question at most, those with the greatest difference first; None for all.
+        counts: gets `distinct` rollouts, `pairs` found, and questions that gave none (`without_pair`).
     """
+    told: Counter[str] = Counter() if counts is None else counts
     for question, rollouts in groups:
-        pairs = [(a, b) for a, b in _pairs(rollouts, pairing) if a.score - b.score > margin]
+        different = sorted({r.text: r for r in rollouts}.values(), key=lambda r: (-r.score, r.text))
+        pairs = [(a, b) for a, b in _pairs(different, pairing) if a.score - b.score > margin and a.finished]
         pairs.sort(key=lambda pair: pair[1].score - pair[0].score)
+        told.update(distinct=len(different), pairs=len(pairs), without_pair=not pairs)
         for chosen, rejected in pairs[:per_question]:
             yield {
                 "prompt": list(question.prompt),
@@ -64,9 +73,8 @@ def preference_rows(
             }
 
 
-def _pairs(rollouts: Sequence[Rollout], pairing: Pairing) -> Iterator[tuple[Rollout, Rollout]]:
-    """(better or equal, worse or equal) pairs of different texts."""
-    ranked = sorted({r.text: r for r in rollouts}.values(), key=lambda r: -r.score)
+def _pairs(ranked: Sequence[Rollout], pairing: Pairing) -> Iterator[tuple[Rollout, Rollout]]:
+    """(better or equal, worse or equal) pairs of different texts, the best first."""
     if pairing is Pairing.ALL:
         return combinations(ranked, 2)
     return zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False)

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from verl_sql.dataset.cocte.diversity import diverse
+from verl_sql.dataset.cocte.diversity import distance, shape
 from verl_sql.dataset.sft.questions import Question
 from verl_sql.dataset.sft.rollouts import Rollout
 from verl_sql.sqltext.extract import extract_answer
+
+Shape = tuple[str, ...]
 
 DIVERSITY_SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Diversity thresholds that the counts tell of, whichever is used."""
@@ -37,17 +39,18 @@ def rejection_rows(
         whole = [r for r in rollouts if r.finished]
         above = sorted((r for r in whole if r.score > threshold), key=lambda r: -r.score)
         different = list({r.text: r for r in reversed(above)}.values())[::-1]
-        kept = _diverse(different, diversity)
+        shapes = [shape(extract_answer(r.text).sql or "") for r in different]
+        kept = _far_apart(shapes, diversity)
         told.update(cut=len(rollouts) - len(whole), above=len(above), distinct=len(different), diverse=len(kept))
-        told.update({f"diverse_at_{at}": len(_diverse(different, at)) for at in DIVERSITY_SHOWN})
-        for rollout in kept[:per_question]:
-            yield question.row(*rollout.messages)
+        told.update({f"diverse_at_{at}": len(_far_apart(shapes, at)) for at in DIVERSITY_SHOWN})
+        for index in kept[:per_question]:
+            yield question.row(*different[index].messages)
 
 
-def _diverse(rollouts: Sequence[Rollout], threshold: float) -> Sequence[Rollout]:
-    """Those whose chains are far enough from all before them, in their order; different texts with the same SQL stay."""
-    if not threshold:
-        return rollouts
-    chains = [extract_answer(rollout.text).sql or "" for rollout in rollouts]
-    kept = set(diverse(chains, threshold))
-    return [r for r, chain in dict(zip(reversed(rollouts), reversed(chains), strict=True)).items() if chain in kept]
+def _far_apart(shapes: Sequence[Shape], threshold: float) -> list[int]:
+    """The positions that are kept: each at least `threshold` from all kept before."""
+    kept: list[int] = []
+    for index, own in enumerate(shapes):
+        if all(distance(own, shapes[other]) >= threshold for other in kept):
+            kept.append(index)
+    return kept

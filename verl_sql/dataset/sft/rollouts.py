@@ -1,7 +1,8 @@
 """Scored rollouts as JSON lines, whoever sampled them: single answers or whole multi-turn chats.
 
 A line holds the question (`question_id`; `data_source` and `split` too where ids alone are not unique), what was
-written (`completion`, or `messages` that follow the prompt: assistant and tool turns), and its `score`; `acc` if known.
+written (`completion`, or `messages` that follow the prompt: assistant and tool turns), and its `score`; `acc` and
+`finished` if known. `data_prep/rollouts.py` writes such files.
 verl's own dumps are read as they are: `input`, `output`, `gts`, `score`; their question is the one whose gold is `gts`
 and whose words stand in `input`.
 """
@@ -27,6 +28,7 @@ class Rollout:
         score: the reward.
         acc: execution accuracy, or None.
         shown: the rendered prompt of a verl dump, which names no question.
+        finished: False when the line says that the length limit cut it.
     """
 
     question_id: str
@@ -35,6 +37,7 @@ class Rollout:
     score: float
     acc: float | None
     shown: str = ""
+    finished: bool = True
 
     @property
     def text(self) -> str:
@@ -89,4 +92,5 @@ def _rollout(line: Mapping[str, Any], where: str) -> Rollout:
     key = f"{source}/{split}/{own}" if source and split else ""
     acc = line.get("acc")
     score, acc = float(line.get("score", acc or 0.0)), None if acc is None else float(acc)
-    return Rollout(own, key, messages, score, acc, str(line["input"]) if dumped else "")
+    shown, finished = str(line["input"]) if dumped else "", bool(line.get("finished", True))
+    return Rollout(own, key, messages, score, acc, shown, finished)

@@ -43,6 +43,7 @@ class SetSettings:
         kind: what to make.
         keep: rows or pairs a question at most; None for all.
         threshold: rejection: the reward that a rollout must exceed.
+        diversity: rejection: edit distance that a chain must keep from better ones of its question, in [0, 1].
         margin: preference: how much better the chosen one must be.
         pairing: preference: which pairs.
         style: how answers are marked.
@@ -56,6 +57,7 @@ class SetSettings:
     kind: SetKind
     keep: int | None = 1
     threshold: float = 1.0
+    diversity: float = 0.0
     margin: float = 0.0
     pairing: Pairing = Pairing.BEST_WORST
     style: AnswerStyle = AnswerStyle.AUTO
