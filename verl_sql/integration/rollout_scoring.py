@@ -1,0 +1,136 @@
+"""Scores of sampled chains for offline training (Reward-SQL §5.2): OR by execution, PR by the process reward model.
+
+| mode | R |
+|---|---|
+| `rule_or` | OR: 1 when the result equals the gold's, else 0 |
+| `prm` | PR: the mean of the step scores, 0 without a step |
+| `prm+rule_or` | PR + OR |
+
+The process reward model scores a whole batch at once, on the same rendering as in its training.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from math import fsum
+from pathlib import Path
+from typing import Any, Protocol
+
+from verl_sql.dataset.sft.questions import Question
+from verl_sql.rewards.loading import load_reward
+from verl_sql.sqltext.chain import split_chain
+
+THREADS = 8
+
+
+class RewardMode(StrEnum):
+    """What R is made of."""
+
+    RULE_OR = "rule_or"
+    """The outcome alone."""
+    PRM = "prm"
+    """The process reward model alone."""
+    PRM_RULE_OR = "prm+rule_or"
+    """Both, added."""
+
+
+class StepScorer(Protocol):
+    """The process reward model, however it is served; see `verl_sql.prm.scoring`."""
+
+    def score(self, texts: Sequence[str]) -> list[list[float]]:
+        """P(correct) in [0, 1] at each step tag of each text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How rollouts are scored.
+
+    Attributes:
+        mode: what R is made of.
+        db_root: folder of the databases.
+        comparator: which comparator decides OR.
+        timeout: seconds a query may run.
+        workers: processes that run queries; None takes all cores.
+    """
+
+    mode: RewardMode
+    db_root: Path
+    comparator: str = "bird_set"
+    timeout: float = 30.0
+    workers: int | None = None
+
+
+def outcome_rows(tried: Sequence[tuple[Question, str]], scoring: Scoring) -> list[Mapping[str, Any]]:
+    """For each completion what `reward_fns/reward_sql.py` says of it by execution alone, in order, several at once."""
+    compute_score = load_reward("reward_sql").compute_score
+    options = {
+        "db_root": str(scoring.db_root),
+        "comparator": scoring.comparator,
+        "timeout": scoring.timeout,
+        "workers": scoring.workers,
+    }
+
+    def one(pair: tuple[Question, str]) -> Mapping[str, Any]:
+        question, text = pair
+        source = question.key.partition("/")[0]
+        return compute_score(source, text, question.gold, question.info, mode=RewardMode.RULE_OR.value, **options)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(one, tried))
+
+
+def step_scores(tried: Sequence[tuple[Question, str]], scorer: StepScorer, scoring: Scoring) -> list[list[float]]:
+    """For each (question, SQL) the scores of its whole steps, in order; nothing where there is no step.
+
+    Every step is executed (`WITH c1 … cj SELECT * FROM cj`), equal prefixes once, and shown to the model with its
+    result.
+    """
+    from verl_sql.database.executor import shared_executor
+    from verl_sql.prm.rendering import prompt_text, render_chain
+    from verl_sql.prm.stepping import execute_chains
+
+    chains = [(question, split_chain(sql)) for question, sql in tried]
+    shown = [(i, q, chain) for i, (q, chain) in enumerate(chains) if q.database and chain.steps]
+    executor = shared_executor(workers=scoring.workers)
+    results = execute_chains(executor, [(q.database, chain) for _, q, chain in shown], timeout=scoring.timeout)
+    texts = [
+        render_chain(prompt_text(q.prompt), chain, found).text
+        for (_, q, chain), found in zip(shown, results, strict=True)
+    ]
+    scores: list[list[float]] = [[] for _ in tried]
+    for (i, _, _), found in zip(shown, scorer.score(texts) if texts else [], strict=True):
+        scores[i] = [float(score) for score in found]
+    return scores
+
+
+def reward(mode: RewardMode, outcome: float, scores: Sequence[float]) -> float:
+    """R of one chain: PR, OR or their sum, PR = mean step score (Reward-SQL §5.1).
+
+    >>> reward(RewardMode.PRM_RULE_OR, 1.0, [0.5, 1.0])
+    1.75
+    """
+    process = fsum(scores) / len(scores) if scores else 0.0
+    return {RewardMode.RULE_OR: outcome, RewardMode.PRM: process, RewardMode.PRM_RULE_OR: process + outcome}[mode]
+
+
+def scored_rows(
+    tried: Sequence[tuple[Question, str]], scoring: Scoring, scorer: StepScorer | None = None
+) -> list[Mapping[str, Any]]:
+    """For each completion its `score` (R), `acc`, `outcome`, `pred`, `n_steps`, and `step_scores` where there is a PRM.
+
+    Raises:
+        ValueError: the mode asks for a process reward model and there is none.
+    """
+    if scoring.mode is not RewardMode.RULE_OR and scorer is None:
+        raise ValueError(f"mode={scoring.mode} needs a process reward model: prm.folder=… or prm.base_url=…")
+    outcomes = outcome_rows(tried, scoring)
+    kept = [{key: row[key] for key in ("acc", "outcome", "pred", "n_steps")} for row in outcomes]
+    if scorer is None:
+        return [{"score": reward(scoring.mode, row["acc"], ()), **row} for row in kept]
+    asked = [(question, row["pred"]) for (question, _), row in zip(tried, kept, strict=True)]
+    return [
+        {"score": reward(scoring.mode, row["acc"], scores), **row, "step_scores": scores}
+        for row, scores in zip(kept, step_scores(asked, scorer, scoring), strict=True)
+    ]
