@@ -17,7 +17,14 @@ SMALL = "sizes.cold_start=160 sizes.train=64 sizes.dev=4 sizes.test=24 sizes.uns
 
 def run_recipe(out: Path, *arguments: str, timeout: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the recipe in the environment that the tests run in, on the CPU profile unless `variables` say otherwise."""
-    env = {**os.environ, "VENV": str(VENV), "PROFILE": "cpu", "OUT": str(out), **variables}
+    env = {
+        **os.environ,
+        "VENV": str(VENV),
+        "PROFILE": "cpu",
+        "OUT": str(out),
+        "CACHE": str(out.parent / "cache"),
+        **variables,
+    }
     return subprocess.run(
         ["bash", str(RECIPE), *arguments], env=env, capture_output=True, text=True, timeout=timeout, check=False
     )
