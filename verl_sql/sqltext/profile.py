@@ -23,7 +23,7 @@ CLAUSES = ("select", "distinct", "sources", "joins", "where", "group by", "havin
 """Clauses of one profile, in the order of reading."""
 
 _FLIPPED = {exp.GT: ("lt", True), exp.GTE: ("lte", True), exp.LT: ("lt", False), exp.LTE: ("lte", False)}
-_STRUCTURE = re.compile(r"[().,&]")
+_STRUCTURE = re.compile(r"[().,&:\s]")
 _COMMUTATIVE = (exp.EQ, exp.NEQ, exp.Add, exp.Mul, exp.And, exp.Or)
 
 
@@ -293,7 +293,7 @@ class _Builder:
         return f"{name}({','.join(reversed(parts) if flipped else parts)})" if parts else name
 
     def _column(self, node: Node, scope: Owners) -> str:
-        """`table.column` where the table is known, `.column` otherwise; a quoted name that no table has is a literal."""
+        """`table.column` where the table is known, else `.column`; a quoted name that no table has is a literal."""
         name, qualifier = node.name.lower(), node.table.lower()
         shown = _plain(name)
         for aliases in scope:
