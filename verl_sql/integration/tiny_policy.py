@@ -12,10 +12,17 @@ from pathlib import Path
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer, set_seed
 
 _PAD, _START, _END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+_TOOL_ANSWER = (  # as Qwen writes it: consecutive answers in one user turn
+    "{% if loop.previtem is not defined or loop.previtem['role'] != 'tool' %}<|im_start|>user{% endif %}"
+    "{{ '\\n<tool_response>\\n' }}{{ m['content'] }}{{ '\\n</tool_response>' }}"
+    "{% if loop.nextitem is not defined or loop.nextitem['role'] != 'tool' %}{{ '<|im_end|>\\n' }}{% endif %}"
+)
 _CHAT_TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% for m in messages %}{% if m['role'] == 'tool' %}" + _TOOL_ANSWER + "{% else %}"
+    "<|im_start|>{{ m['role'] }}\n{{ m['content'] }}{{ '<|im_end|>\\n' }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+_TOOL_MARKS = "<tool_response>\n</tool_response>\n<tool_call>\n</tool_call>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +37,14 @@ class TinyPolicyShape:
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
-    """A byte-level BPE tokenizer with Qwen2's word splitting (single digits: numbers can be copied) and ChatML."""
+    """A byte-level BPE tokenizer with Qwen2's word splitting (single digits: numbers can be copied) and ChatML.
+
+    Where the texts call tools, the marks of tool calls and answers become words of few tokens.
+    """
+    known = list(texts)
+    marks = [_TOOL_MARKS] * 200 if any("<tool_call>" in text for text in known) else []
     tokenizer = Qwen2Tokenizer().train_new_from_iterator(
-        [*texts, *["system\nuser\nassistant\n"] * 50], vocab_size, new_special_tokens=[_PAD, _START, _END]
+        [*known, *marks, *["system\nuser\nassistant\n"] * 50], vocab_size, new_special_tokens=[_PAD, _START, _END]
     )
     tokenizer.eos_token, tokenizer.pad_token = _END, _PAD
     tokenizer.chat_template = _CHAT_TEMPLATE
