@@ -5,22 +5,38 @@ and `verl-sql doctor` therefore import it on their own and ask `visible_registra
 modules is registered when those are imported, so that a process that does not use them does not pay for them.
 """
 
+import importlib
 from types import ModuleType
 
 import wrapt
 
 from verl_sql.integration import cpu_platform
 
-_TRAINERS = "verl.trainer.ppo.v1.trainer_sync"
+_REGISTRARS = {
+    "verl.trainer.ppo.v1.trainer_sync": "verl_sql.integration.trainer",
+    "verl.trainer.ppo.core_algos": "verl_sql.integration.estimators",
+    "verl.experimental.agent_loop.single_turn_agent_loop": "verl_sql.integration.step_agent_loop",
+}
+"""A module of verl's, and the module of ours that registers something with it when it is imported."""
+
+_LOSSES = "verl.workers.utils.losses"
 
 
-def _register_trainers(_module: ModuleType) -> None:
-    from verl_sql.integration import trainer  # noqa: F401 - importing it registers
+def _register_with(module: ModuleType) -> None:
+    importlib.import_module(_REGISTRARS[module.__name__])
+
+
+def _inform_losses(module: ModuleType) -> None:
+    from verl_sql.integration import actor_loss
+
+    actor_loss.install(module)
 
 
 if cpu_platform.is_requested():
     cpu_platform.install()
-wrapt.register_post_import_hook(_register_trainers, _TRAINERS)
+for name in _REGISTRARS:
+    wrapt.register_post_import_hook(_register_with, name)
+wrapt.register_post_import_hook(_inform_losses, _LOSSES)
 
 
 def register() -> None:

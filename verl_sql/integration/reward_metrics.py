@@ -30,3 +30,8 @@ def reward_metrics(infos: Iterable[Mapping[str, Any]], prefix: str = "reward") -
 def _name(key: str, prefix: str) -> str:
     """The metric that a key of the reward's dict becomes."""
     return f"outcome/{_SHARES[key]}" if key in _SHARES else f"{prefix}/{key}/mean"
+
+
+def lost_share(keys: Iterable[str], expected: int) -> float:
+    """The share of `expected` rollouts that verl's keys `<uid>_<session>_<index>` do not show."""
+    return max(0.0, 1 - len({key.rpartition("_")[0] for key in keys}) / expected)

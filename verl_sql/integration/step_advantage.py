@@ -181,13 +181,31 @@ def segment_weights(step_RT: Tensor, mask_RT: Tensor) -> Tensor:
     Returns:
         Shape (R, T), float64, 0 where the mask is.
     """
-    mask = mask_RT.double()
+    size_RT, parts_R = _segment_sizes(step_RT, mask_RT)
+    shares_RT = size_RT * parts_R[:, None]
+    return torch.where(mask_RT > 0, mask_RT.double().sum(1, keepdim=True) / shares_RT.clamp(min=1), 0.0)
+
+
+def segment_means(values_RT: Tensor, step_RT: Tensor, mask_RT: Tensor) -> Tensor:
+    """The mean of `values_RT` over the segment that each token lies in, as `segment_weights` cuts them.
+
+    Returns:
+        Shape (R, T), of the values' type, differentiable; tokens outside the mask get their segment's mean too.
+    """
     segment_RT = step_RT + 1
     n_segments = int(segment_RT.max()) + 1 if segment_RT.numel() else 1
-    size_RM = torch.zeros(len(mask), n_segments, dtype=torch.float64).scatter_add(1, segment_RT, mask)
-    parts_R = (size_RM > 0).sum(1, keepdim=True)
-    shares_RT = size_RM.gather(1, segment_RT) * parts_R
-    return torch.where(mask > 0, mask.sum(1, keepdim=True) / shares_RT.clamp(min=1), 0.0)
+    sums_RM = values_RT.new_zeros(len(values_RT), n_segments).scatter_add(1, segment_RT, values_RT * mask_RT)
+    size_RT, _ = _segment_sizes(step_RT, mask_RT)
+    return sums_RM.gather(1, segment_RT) / size_RT.clamp(min=1).to(values_RT.dtype)
+
+
+def _segment_sizes(step_RT: Tensor, mask_RT: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens of the segment that each token lies in (R, T), and how many segments a row has (R,)."""
+    segment_RT = step_RT + 1
+    n_segments = int(segment_RT.max()) + 1 if segment_RT.numel() else 1
+    empty_RM = torch.zeros(len(mask_RT), n_segments, dtype=torch.float64, device=mask_RT.device)
+    size_RM = empty_RM.scatter_add(1, segment_RT, mask_RT.double())
+    return size_RM.gather(1, segment_RT), (size_RM > 0).sum(1)
 
 
 def _row_advantages(rewards_R: Tensor, groups_R: Tensor, credit: StepCredit, by_std: bool) -> Tensor:
