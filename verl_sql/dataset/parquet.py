@@ -104,9 +104,16 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def missing_columns(path: str | Path, schema: pa.Schema) -> list[str]:
-    """Names of `schema`'s columns that a parquet file lacks or has in another type."""
+    """Names of `schema`'s columns that a file lacks or has in another type; more fields in a struct are fine."""
     found = pq.read_schema(path)
-    return [f.name for f in schema if f.name not in found.names or not found.field(f.name).type.equals(f.type)]
+    return [f.name for f in schema if f.name not in found.names or not _holds(found.field(f.name).type, f.type)]
+
+
+def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type can be read as another: the same, or a struct that has all its fields."""
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        return all(found.get_field_index(f.name) >= 0 and _holds(found.field(f.name).type, f.type) for f in wanted)
+    return found.equals(wanted)
 
 
 def _groups(rows: Iterable[Mapping[str, Any]], size: int) -> Iterator[list[Mapping[str, Any]]]:
