@@ -1,4 +1,4 @@
-"""ReToolSQL's composite reward (Table 1).
+"""ReToolSQL's composite reward (Table 1), on a single completion or on a whole trajectory with tool calls.
 
 | term | value | weight |
 |---|---|---|
@@ -12,6 +12,11 @@
 R = Σ w·R_k, range [0, 3.8]. No wrong SQL earns more than a right one: the best wrong is 0.2 + 0.5 + 0.5 + 0.5 + 0.1
 = 1.8, the worst right 2.0 + 0.5 = 2.5. The paper names a template and does not print it: the format above is ours.
 The paper drops groups whose rewards do not vary; our recipes filter on `acc`.
+
+Of a trajectory only what the policy itself wrote is looked at, tool answers never; its answer is the last `<answer>`,
+in whichever turn. A trajectory that ran out of turns or tokens before it answered is scored as it stands: no answer.
+Every query it ran with `run_sql` is compared too, for the metrics `repaired` (a draft was wrong, the answer is right)
+and `spoiled` (the other way round); they, the turns and the tool calls by kind are logged and earn nothing.
 
 A sample: gold `SELECT name FROM team WHERE city = 'Rome'`, completion `<answer>SELECT name FROM team</answer>`:
 format 1, syntax 1, execution 0, tables 1, columns {team.name} of {team.name, team.city} = 0.5, nonempty 1:
@@ -31,8 +36,10 @@ from verl_sql.rewards.reward import Reward, Term
 from verl_sql.rewards.schema_items import columns_jaccard, parsed, tables_superset
 from verl_sql.rewards.settings import Settings
 from verl_sql.rewards.syntax import syntax
+from verl_sql.rewards.trajectory import drafts_and_answer, n_drafts, repaired, spoiled, tool_facts
 from verl_sql.rewards.verdict import verdict_dict
 from verl_sql.sqltext.extract import AnswerStyle
+from verl_sql.sqltext.turns import own_text
 
 REWARD = Reward(
     name="retoolsql",
@@ -45,7 +52,9 @@ REWARD = Reward(
         "columns": Term(0.5, columns_jaccard),
         "nonempty": Term(0.1, nonempty),
     },
-    facts={"parsed": parsed},
+    facts={"parsed": parsed, "repaired": repaired, "spoiled": spoiled, "n_drafts": n_drafts},
+    attempts=drafts_and_answer,
+    own=own_text,
 )
 
 
@@ -56,5 +65,6 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Score one completion for verl; the same keys for every sample."""
-    return verdict_dict(REWARD.score(solution_str, ground_truth, extra_info, Settings.from_kwargs(kwargs)))
+    """Score one completion or trajectory for verl; the same keys for every sample."""
+    verdict = REWARD.score(solution_str, ground_truth, extra_info, Settings.from_kwargs(kwargs))
+    return verdict_dict(verdict) | tool_facts(solution_str, extra_info)

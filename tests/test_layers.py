@@ -15,7 +15,7 @@ KNOWS = {
     "prompts": set(),
     "schema": {"database", "sqltext"},
     "tools": {"sqltext", "database", "schema"},
-    "rewards": {"sqltext", "database", "schema", "generation", "prompts"},
+    "rewards": {"sqltext", "database", "schema", "tools", "generation", "prompts"},
     "dataset": {"sqltext", "database", "schema", "tools", "prompts", "generation"},
     "prm": {"sqltext", "database", "generation", "schema", "prompts"},
     "evaluation": {"rewards", "prm", "generation", "sqltext", "database", "schema", "dataset"},

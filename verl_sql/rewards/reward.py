@@ -29,11 +29,17 @@ log = logging.getLogger(__name__)
 
 Value = Callable[[Sample], float]
 FindAttempts = Callable[[str, Answer, Mapping[str, Any]], Sequence[str]]
+OwnText = Callable[[str, Mapping[str, Any]], str]
 
 
 def only_answer(completion: str, answer: Answer, extra_info: Mapping[str, Any]) -> Sequence[str]:
     """The attempts of a single-turn completion: its answer alone, empty when there is none."""
     return (answer.sql or "",)
+
+
+def whole_text(completion: str, extra_info: Mapping[str, Any]) -> str:
+    """A single-turn completion is the policy's own text from end to end."""
+    return completion
 
 
 def executed(sample: Sample) -> float:
@@ -72,6 +78,7 @@ class Reward:
         facts: numbers to log beside the terms, over and above FACTS.
         judges: what the judge is asked about SQL that is not right, if there is a judge.
         attempts: finds every SQL of a completion, the last one final.
+        own: the part of a completion that the policy itself wrote: answer and format are looked for there.
     """
 
     name: str
@@ -81,6 +88,7 @@ class Reward:
     facts: Mapping[str, Value] = field(default_factory=dict)
     judges: tuple[JudgeKind, ...] = ()
     attempts: FindAttempts = only_answer
+    own: OwnText = whole_text
     _own_weights: Mapping[str, float] = field(init=False, repr=False, compare=False)
     _logged: tuple[tuple[str, Value], ...] = field(init=False, repr=False, compare=False)
 
@@ -172,12 +180,13 @@ class Reward:
     def _draft(self, completion: str, gold: str, extra_info: Mapping[str, Any] | None, settings: Settings) -> "_Draft":
         """Everything that can be known before a query runs."""
         info = extra_info or {}
-        answer = extract_answer(completion or "", settings.style or self.style)
+        own = self.own(completion or "", info)
+        answer = extract_answer(own, settings.style or self.style)
         database = resolve_database(info.get("db_id"), settings.db_root, info)
         sqls = tuple(self.attempts(completion, answer, info)) or ("",)
         variants = database_variants(database) if settings.comparator == "test_suite" else ()
         question = str(info.get("question") or "")
-        return _Draft(completion, answer, gold, database, settings.comparator, question, sqls, variants)
+        return _Draft(own, answer, gold, database, settings.comparator, question, sqls, variants)
 
 
 class _Draft(NamedTuple):
