@@ -70,6 +70,18 @@ def turns_of(response: str, extra_info: Mapping[str, Any] | None = None) -> tupl
     return tuple(turn for turn in split_turns(response) if turn.role == "assistant")
 
 
+def messages_of(response: str) -> list[dict[str, str]]:
+    """A response as chat messages: the assistant's with their calls as text, and apart from them the tools'."""
+    messages: list[dict[str, str]] = []
+    at = 0
+    for match in _TOOL_TURN.finditer(response):
+        messages.append({"role": "assistant", "content": response[at : match.start()].strip()})
+        messages.append({"role": "tool", "content": match.group(1)})
+        at = match.end()
+    messages.append({"role": "assistant", "content": response[at:].strip()})
+    return [message for message in messages if message["content"] or message["role"] == "tool"]
+
+
 def own_text(response: str, extra_info: Mapping[str, Any] | None = None) -> str:
     """What the policy itself wrote, in all its turns, without calls and without any tool text."""
     if _OPEN not in response and "<tool_response>" not in response and not (extra_info or {}).get("own_turns"):

@@ -15,6 +15,7 @@ from typing import Any
 
 from verl_sql.dataset.sft.questions import Question, said
 from verl_sql.generation.sampler import Message
+from verl_sql.sqltext.turns import messages_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def by_question(rollouts: Iterable[Rollout], questions: Iterable[Question]) -> I
 def _rollout(line: Mapping[str, Any], where: str) -> Rollout:
     """A rollout of one line."""
     text = line.get("completion", line.get("output"))
-    messages = tuple(line["messages"]) if line.get("messages") else (said(text),) if text is not None else ()
+    spoken = () if text is None else tuple(messages_of(text)) if "<tool_response>" in text else (said(text),)
+    messages = tuple(line["messages"]) if line.get("messages") else spoken
     dumped = "question_id" not in line and "gts" in line and "input" in line
     if ("question_id" not in line and not dumped) or not messages or messages[-1].get("role") != "assistant":
         raise ValueError(f"{where}: a rollout has question_id, and completion or messages that end with the assistant")
