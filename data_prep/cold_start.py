@@ -4,6 +4,8 @@
 
 `source` is a prepared parquet whose rows have a gold chain. With `flawed_share` > 0, that share of the questions that
 know a typical mistake (`cocte_flawed`, the sample's) is answered with it, as an unfiltered LLM-made set would be.
+`style` writes the answer as a paper's policy has to: `chain` (alone), `reasoning` (`<reasoning>…` and `<answer>…`),
+`think` (`<think>…` and `<answer>…`) or `sql` (reasoning, then `<sql>…`); the reasoning tells the names of the steps.
 """
 
 from pathlib import Path
@@ -19,7 +21,7 @@ def main(config: DictConfig) -> None:
     """Write the SFT parquet and say what is in it."""
     try:
         counts = write_cold_start(
-            Path(config.source), Path(config.out), config.flawed_share, config.seed, config.or_sql
+            Path(config.source), Path(config.out), config.flawed_share, config.seed, config.or_sql, config.style
         )
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"cold_start: {error}") from error

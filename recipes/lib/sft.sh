@@ -41,7 +41,7 @@ sft() {
 
 write_sft_set() {
   "$PY" "$ROOT/data_prep/cold_start.py" source="$cold" out="$OUT/sft_set/cold_start.parquet" \
-    flawed_share="$FLAWED_SHARE" seed="$SEED" or_sql=true
+    flawed_share="$FLAWED_SHARE" seed="$SEED" or_sql=true style="$STYLE"
 }
 
 tiny_policy() {
@@ -50,7 +50,7 @@ tiny_policy() {
 
 make_policy() {
   stage sft_set write_sft_set "${data_inputs[@]}" "flawed_share=$FLAWED_SHARE" "seed=$SEED" "style=$STYLE" \
-    "code.cold_start=@$ROOT/verl_sql/dataset/cold_start.py"
+    "code.cold_start=@$ROOT/verl_sql/dataset/cold_start.py" "code.styles=@$ROOT/verl_sql/dataset/answer_styles.py"
   if [ -n "$MODEL" ]; then return; fi
   stage policy tiny_policy "sft_set=@$OUT/sft_set" "seed=$SEED" \
     "code.policy=@$ROOT/verl_sql/integration/tiny_policy.py" "code.make=@$ROOT/verl_sql/integration/make_tiny_policy.py"

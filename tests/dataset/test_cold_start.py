@@ -63,3 +63,10 @@ def test_a_file_without_chains_is_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no row of"):
         write_cold_start(tmp_path / "bare.parquet", tmp_path / "sft.parquet")
     assert not (tmp_path / "sft.parquet").exists()
+
+
+def test_a_papers_answer_format(source: Path, tmp_path: Path) -> None:
+    write_cold_start(source, tmp_path / "sft.parquet", flawed_share=1.0, style="think")
+    assert answers(tmp_path / "sft.parquet")[0] == "<think>One query is enough.</think>\n<answer>flawed 0</answer>"
+    with pytest.raises(ValueError, match="prose"):
+        write_cold_start(source, tmp_path / "sft.parquet", style="prose")

@@ -1,4 +1,7 @@
-"""The cold start's SFT set: prompts of a prepared parquet, answered with the gold chain of CTEs (Reward-SQL, §5.1)."""
+"""The cold start's SFT set: prompts of a prepared parquet, answered with the gold chain of CTEs (Reward-SQL, §5.1).
+
+In another paper's answer format, the chain stands in its tags, after a short text made from the names of its steps.
+"""
 
 import json
 import random
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from verl_sql.dataset.answer_styles import AnswerForm, written
 from verl_sql.dataset.parquet import SFT_SCHEMA, read_rows, write_rows
 
 
@@ -20,7 +24,12 @@ class ColdStartCounts:
 
 
 def write_cold_start(
-    source: Path, out: Path, flawed_share: float = 0.0, seed: int = 0, or_sql: bool = False
+    source: Path,
+    out: Path,
+    flawed_share: float = 0.0,
+    seed: int = 0,
+    or_sql: bool = False,
+    style: AnswerForm | str = AnswerForm.CHAIN,
 ) -> ColdStartCounts:
     """Write `out` in SFT_SCHEMA from the rows of `source` that have a gold chain.
 
@@ -30,17 +39,19 @@ def write_cold_start(
         flawed_share: the probability in [0, 1] that a question whose details know a flawed chain is answered with it.
         seed: decides which; the same for a question wherever it stands in the file.
         or_sql: answer a question that has no chain with its gold SQL (a query without a CTE is one step, itself).
+        style: how an answer is written around the chain.
 
     Raises:
         FileNotFoundError: there is no `source`.
-        ValueError: `flawed_share` is no probability, or no row has a chain.
+        ValueError: `flawed_share` is no probability, `style` is none of ours, or no row has a chain.
     """
+    form = AnswerForm(style)
     if not 0 <= flawed_share <= 1:
         raise ValueError(f"flawed_share={flawed_share} is not between 0 and 1")
     if not source.is_file():
         raise FileNotFoundError(f"no parquet {source}; prepare one with data_prep first")
     counts = ColdStartCounts()
-    write_rows(out, _rows(source, flawed_share, seed, or_sql, counts), SFT_SCHEMA)
+    write_rows(out, _rows(source, flawed_share, seed, or_sql, form, counts), SFT_SCHEMA)
     if not counts.written:
         out.unlink()
         raise ValueError(f"no row of {source} has a gold chain; convert the golds to chains of CTEs first")
@@ -48,7 +59,7 @@ def write_cold_start(
 
 
 def _rows(
-    source: Path, flawed_share: float, seed: int, or_sql: bool, counts: ColdStartCounts
+    source: Path, flawed_share: float, seed: int, or_sql: bool, form: AnswerForm, counts: ColdStartCounts
 ) -> Iterator[dict[str, Any]]:
     for row in read_rows(source):
         info = row["extra_info"]
@@ -60,4 +71,5 @@ def _rows(
             continue
         counts.written += 1
         counts.flawed += use_flawed
-        yield {"messages": [*row["prompt"], {"role": "assistant", "content": chain}], "extra_info": info}
+        answer = {"role": "assistant", "content": written(chain, form)}
+        yield {"messages": [*row["prompt"], answer], "extra_info": info}
