@@ -1,19 +1,19 @@
-"""The terms of Progress-SQL that compare the turns of one completion."""
+"""The terms of Progress-SQL that compare the turns of one completion, and the facts that say what the turns did."""
 
 from verl_sql.rewards.alignment import alignment
-from verl_sql.rewards.sample import Sample
+from verl_sql.rewards.sample import Attempt, Sample
 
 
 def progress(sample: Sample) -> float:
     """alignment(final SQL) − alignment(initial SQL), in [−1, 1]; 0 for a single turn (Progress-SQL, abstract)."""
     if len(sample.attempts) < 2:
         return 0.0
-    return final_alignment(sample) - alignment(sample.attempts[0].sql, sample.gold, sample.database)
+    return final_alignment(sample) - _alignment(sample.attempts[0], sample)
 
 
 def final_alignment(sample: Sample) -> float:
-    """Alignment of the final SQL with the gold, in [0, 1]."""
-    return alignment(sample.sql, sample.gold, sample.database)
+    """Alignment of the final SQL with the gold, in [0, 1]; with the gold's chain of CTEs if that is more alike."""
+    return _alignment(sample.final, sample)
 
 
 def latency(sample: Sample) -> float:
@@ -39,6 +39,27 @@ def status_change(sample: Sample) -> float:
 def n_turns(sample: Sample) -> float:
     """Number of turns that gave an SQL (1 for a completion without any)."""
     return float(len(sample.attempts))
+
+
+def first_right(sample: Sample) -> float:
+    """1 when the SQL of the first turn is right: what the policy can do without feedback."""
+    return float(sample.attempts[0].right)
+
+
+def repaired(sample: Sample) -> float:
+    """1 when later turns mended a wrong first SQL."""
+    return float(sample.right and not sample.attempts[0].right)
+
+
+def spoiled(sample: Sample) -> float:
+    """1 when later turns spoiled a right first SQL."""
+    return float(sample.attempts[0].right and not sample.right)
+
+
+def _alignment(attempt: Attempt, sample: Sample) -> float:
+    """Alignment of one attempt with the form of the gold that is most like it."""
+    golds = (sample.gold, sample.gold_chain) if sample.gold_chain else (sample.gold,)
+    return max(alignment(attempt.sql, gold, sample.database) for gold in golds)
 
 
 def _runs(sql: str, ok: bool) -> bool:

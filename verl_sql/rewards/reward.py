@@ -186,7 +186,8 @@ class Reward:
         sqls = tuple(self.attempts(completion, answer, info)) or ("",)
         variants = database_variants(database) if settings.comparator == "test_suite" else ()
         question = str(info.get("question") or "")
-        return _Draft(own, answer, gold, database, settings.comparator, question, sqls, variants)
+        chain = str(info.get("gold_chain") or "")
+        return _Draft(own, answer, gold, database, settings.comparator, question, sqls, variants, chain)
 
 
 class _Draft(NamedTuple):
@@ -200,6 +201,7 @@ class _Draft(NamedTuple):
     question: str
     sqls: tuple[str, ...]
     variants: tuple[Path, ...]
+    gold_chain: str = ""
 
     def filled(self, compared: Sequence[Comparison]) -> Sample:
         """The sample with its attempts."""
@@ -208,8 +210,9 @@ class _Draft(NamedTuple):
             for sql, comparison in zip(self.sqls, compared, strict=True)
         ]
         return Sample(
-            self.completion, self.answer, self.gold, self.database, self.comparator, tuple(attempts), {}, self.question
-        )
+            self.completion, self.answer, self.gold, self.database, self.comparator, tuple(attempts), {}, self.question,
+            gold_chain=self.gold_chain,
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=64)

@@ -37,6 +37,7 @@ class Sample:
         judged: the judge's values by kind (`score`, `grade`, `changes`), empty when it was not asked.
         question: the question's text, for the judge's prompt.
         unjudged: the judge was asked, gave no usable verdict, and the sample is to be skipped.
+        gold_chain: the gold as a chain of CTEs, empty when the data has none; compared in structure, never run.
     """
 
     completion: str
@@ -48,6 +49,7 @@ class Sample:
     judged: Mapping[str, float] = field(default_factory=dict)
     question: str = ""
     unjudged: bool = False
+    gold_chain: str = ""
 
     @property
     def final(self) -> Attempt:
