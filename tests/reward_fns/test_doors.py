@@ -13,7 +13,7 @@ import pytest
 from verl_sql.rewards.loading import RewardNotFound, load_reward
 
 PAPERS = ("execution", "reward_sql", "reasoning_sql", "think2sql", "tabular_reasoning", "retoolsql", "progress_sql")
-WITH_JUDGE = ("reasoning_sql", "tabular_reasoning")
+WITH_ASYNC = ("reasoning_sql", "tabular_reasoning", "reward_sql")
 GOLD = "SELECT name FROM team"
 ARGUMENTS = ["data_source", "solution_str", "ground_truth", "extra_info"]
 
@@ -23,10 +23,10 @@ def test_signature(paper: str):
     module = importlib.import_module(f"verl_sql.reward_fns.{paper}")
     assert list(inspect.signature(module.compute_score).parameters)[:4] == ARGUMENTS
     assert not inspect.iscoroutinefunction(module.compute_score)
-    assert hasattr(module, "compute_score_async") is (paper in WITH_JUDGE)
+    assert hasattr(module, "compute_score_async") is (paper in WITH_ASYNC)
 
 
-@pytest.mark.parametrize("paper", WITH_JUDGE)
+@pytest.mark.parametrize("paper", WITH_ASYNC)
 def test_async_gives_the_same(paper: str, league_root: Path):
     module = importlib.import_module(f"verl_sql.reward_fns.{paper}")
     assert inspect.iscoroutinefunction(module.compute_score_async)

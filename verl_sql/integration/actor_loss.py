@@ -9,7 +9,6 @@ changes.
 import copy
 import functools
 from contextvars import ContextVar
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -26,8 +25,8 @@ STEP_FIELD = "verl_sql_step_ids"
 _steps: ContextVar[Tensor | None] = ContextVar("verl_sql_steps", default=None)
 
 
-def install(losses: ModuleType) -> None:
-    """Replace `losses.ppo_loss` by one that looks at the batch first."""
+def install(losses: Any) -> None:
+    """Replace `ppo_loss` of verl's module of losses by one that looks at the batch first."""
     losses.ppo_loss = informed(losses.ppo_loss)
 
 

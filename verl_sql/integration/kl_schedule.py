@@ -3,7 +3,6 @@
 +algorithm.kl_schedule=[[0,0.005],[40,0.001],[80,0.0]]
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,7 @@ class KLSchedule:
     stages: tuple[tuple[int, float], ...]
 
     @classmethod
-    def from_config(cls, stages: Sequence[Sequence[Any]]) -> "KLSchedule":
+    def from_config(cls, stages: Any) -> "KLSchedule":
         """Read `algorithm.kl_schedule`.
 
         Raises:
