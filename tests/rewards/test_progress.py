@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from verl_sql.reward_fns.progress_sql import REWARD, compute_score
 
-from verl_sql.rewards.alignment import nearest_gold
 from verl_sql.rewards.attempts import every_answer
 from verl_sql.rewards.settings import Settings
+from verl_sql.sqltext.diagnosis import nearest_gold
 from verl_sql.sqltext.extract import extract_answer
 from verl_sql.sqltext.items import NO_SCHEMA
 

@@ -2,24 +2,22 @@
 
 It adds to `extra_fields`, which travel with the sample to the reward function (as `extra_info`) and to the trainer:
 `step_spans`, one [first token, one past the last) a step; `raw_prompt`, the chat that the process reward model reads in
-front of the chain; `validate`, whether the sample belongs to a validation. Written against verl 0.9.1, which tells an
-agent loop everything but the last (`AgentLoopWorker._run_agent_loop` keeps it in `trajectory`).
+front of the chain; `validate`, whether the sample belongs to a validation. Written against verl 0.9.1.
 """
 
 import functools
-from contextvars import ContextVar
 from typing import Any
 
 from omegaconf import OmegaConf
-from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, AgentLoopWorker, register
+from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, register
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 
 from verl_sql.integration.step_spans import StepFinder
+from verl_sql.integration.validation_flag import validating
 
 AGENT_NAME = "verl_sql_steps"
 
 _STYLE = "reward.custom_reward_function.reward_kwargs.style"
-_validates: ContextVar[bool] = ContextVar("verl_sql_validates", default=False)
 
 
 @functools.cache
@@ -40,21 +38,6 @@ class StepAgentLoop(SingleTurnAgentLoop):
         output.extra_fields.update(
             step_spans=[list(span) for span in found.spans],
             raw_prompt=[dict(message) for message in kwargs["raw_prompt"]],
-            validate=_validates.get(),
+            validate=bool(validating.get()),
         )
         return output
-
-
-def remember_validation() -> None:
-    """Have `AgentLoopWorker._run_agent_loop` note in the task's context whether it validates."""
-    run = AgentLoopWorker._run_agent_loop
-
-    @functools.wraps(run)
-    async def noted(self: Any, sampling_params: dict[str, Any], trajectory: dict[str, Any], **kwargs: Any) -> Any:
-        _validates.set(bool(trajectory["validate"]))
-        return await run(self, sampling_params, trajectory, **kwargs)
-
-    AgentLoopWorker._run_agent_loop = noted
-
-
-remember_validation()

@@ -1,12 +1,10 @@
 """Alignment of a prediction with the gold by their diagnostic trees (Progress-SQL)."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from rapidfuzz.distance import Levenshtein
 
 from verl_sql.rewards.schema_items import names_of
-from verl_sql.sqltext.items import SchemaNames
 from verl_sql.sqltext.profile import profile_of, structural_alignment
 from verl_sql.sqltext.tokens import sql_tokens
 
@@ -25,15 +23,6 @@ def alignment(pred: str, gold: str, database: Path, alpha: float = ALPHA) -> flo
     names = names_of(database)
     structural = structural_alignment(profile_of(pred, names), profile_of(gold, names))
     return alpha * structural + (1.0 - alpha) * lexical_alignment(pred, gold)
-
-
-def nearest_gold(pred: str, golds: Sequence[str], names: SchemaNames) -> str:
-    """The form of the gold whose tree agrees most with the prediction's, the first of equals.
-
-    A question may have its gold as one query and as a chain of CTEs; a predicted chain is compared with the chain.
-    """
-    profile = profile_of(pred, names)
-    return max(golds, key=lambda gold: structural_alignment(profile, profile_of(gold, names)))
 
 
 def lexical_alignment(pred: str, gold: str) -> float:

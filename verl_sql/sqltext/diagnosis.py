@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from verl_sql.sqltext.clauses import clause_tokens
 from verl_sql.sqltext.items import NO_SCHEMA, SchemaNames
-from verl_sql.sqltext.profile import CLAUSES, Profile, pair_nested, profile_of
+from verl_sql.sqltext.profile import CLAUSES, Profile, pair_nested, profile_of, structural_alignment
 from verl_sql.sqltext.scan import unquote
 from verl_sql.sqltext.shape_pairs import Kind, paired_kinds, without_owners
 
@@ -95,6 +95,15 @@ def diagnose(pred: str, gold: str, names: SchemaNames = NO_SCHEMA) -> tuple[Find
     differ = {finding.clause for finding in found}
     found += [finding for finding in _values(pred, gold, names) if finding.clause not in differ]
     return tuple(found) or (Finding((), Clause.WHOLE, Kind.SAME),)
+
+
+def nearest_gold(pred: str, golds: Sequence[str], names: SchemaNames) -> str:
+    """The form of the gold whose tree agrees most with the prediction's, the first of equals.
+
+    A question may have its gold as one query and as a chain of CTEs; a predicted chain is compared with the chain.
+    """
+    profile = profile_of(pred, names)
+    return max(golds, key=lambda gold: structural_alignment(profile, profile_of(gold, names)))
 
 
 def _walk(pred: Profile, gold: Profile, place: tuple[str, ...]) -> Iterator[Finding]:

@@ -8,8 +8,7 @@ nothing in them can end the conversation or pass for an answer (`verl_sql.sqltex
 from collections.abc import Collection, Sequence
 
 from verl_sql.database.execution import Execution
-from verl_sql.rewards.alignment import nearest_gold
-from verl_sql.sqltext.diagnosis import Clause, Finding, diagnose
+from verl_sql.sqltext.diagnosis import Clause, Finding, diagnose, nearest_gold
 from verl_sql.sqltext.diagnosis_text import MAX_LINES, diagnosis_text, schema_words
 from verl_sql.sqltext.items import SchemaNames
 from verl_sql.sqltext.quoting import line_text, names_text, row_text

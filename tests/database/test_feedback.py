@@ -6,7 +6,7 @@ import pytest
 
 from verl_sql.database.execution import Execution, Status
 from verl_sql.database.executor import shared_executor
-from verl_sql.rewards.feedback import ROW_LIMIT, diagnostic_feedback, execution_feedback, gives_cause_to_complain
+from verl_sql.database.feedback import ROW_LIMIT, diagnostic_feedback, execution_feedback, gives_cause_to_complain
 from verl_sql.rewards.schema_items import names_of
 
 OK = Execution(Status.OK, ("x",), ((1,),), 1)
