@@ -2,16 +2,13 @@
 
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from verl_sql.database.introspect import DatabaseSchema, open_for_reading, read_schema, schema_of
+from verl_sql.database.introspect import DatabaseSchema, open_for_reading, read_schema
 from verl_sql.schema.descriptions import Descriptions, load_descriptions
 from verl_sql.schema.mschema import foreign_key_section, mschema_blocks, render_mschema, table_block
-from verl_sql.schema.render import render_schema
 
 SHOP = """【DB_ID】 shop
 【Schema】
@@ -122,29 +119,3 @@ def test_whole_text_has_the_reference_lines(shared_dir: Path, db_id: str) -> Non
     assert sorted(line for line in ours.splitlines() if "=" in line) == sorted(
         line for line in reference.splitlines() if "=" in line
     )
-
-
-def test_costs_at_most_twice_the_bare_queries(shared_dir: Path) -> None:
-    """Measured 1.3 on Spider's 19 databases and superhero (CPU seconds, best of five)."""
-    files = [
-        database_file(shared_dir, json.loads(f.read_text(encoding="utf-8"))["db_id"])
-        for f in reference_files(shared_dir)
-    ]
-
-    def bare(file: Path) -> None:
-        with open_for_reading(file) as connection:
-            for table in schema_of(connection, file.stem).tables:
-                for column in table.columns:
-                    name = column.name.replace('"', '""')
-                    connection.execute(f'SELECT DISTINCT "{name}" FROM "{table.name}" NOT INDEXED LIMIT 5').fetchall()
-
-    def seconds(work: Callable[[Path], object]) -> float:
-        taken = []
-        for _ in range(5):
-            started = time.process_time()
-            for file in files:
-                work(file)
-            taken.append(time.process_time() - started)
-        return min(taken)
-
-    assert seconds(render_schema) <= 2 * seconds(bare)
