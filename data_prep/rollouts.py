@@ -23,11 +23,12 @@ from verl_sql.integration.rollouts import sample_rollouts
 def main(config: DictConfig) -> None:
     """Sample, score, and say what came out."""
     values: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    source, out = Path(values["source"]).expanduser(), Path(values["out"]).expanduser()
+    named, out = values["source"], Path(values["out"]).expanduser()
+    sources = [Path(file).expanduser() for file in (named if isinstance(named, list) else [named])]
     try:
         settings = rollout_settings_from(values)
         scorer = partial(make_scorer, values["prm"]) if settings.prm else None
-        report = sample_rollouts(source, out, settings, partial(make_sampler, values), scorer)
+        report = sample_rollouts(sources, out, settings, partial(make_sampler, values), scorer)
     except (DatabaseNotFound, FileNotFoundError, SamplingError, TypeError, ValueError) as error:
         raise SystemExit(f"rollouts: {error}") from error
     print(f"{out}: {report['counts']}")

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from verl_sql.dataset.sft.settings import SetKind, SetSettings
 from verl_sql.evaluation.dumps import pair, read_dump, read_questions
 from verl_sql.generation.sampler import Completion, Prompt, Sampling, SamplingError
 from verl_sql.integration import rollouts
-from verl_sql.integration.rollout_scoring import RewardMode, Scoring, reward
+from verl_sql.integration.rollout_scoring import RewardMode, Scoring, process_reward
 from verl_sql.integration.rollout_sources import rollout_settings_from
 from verl_sql.integration.rollouts import RolloutSettings, sample_rollouts
+from verl_sql.prm.rendering import STEP_TAG
 
 ROOT = Path(__file__).parents[2]
 RIGHT = "WITH a AS (SELECT * FROM player) SELECT COUNT(*) FROM a"
@@ -63,7 +65,7 @@ def lines(file: Path) -> list[dict]:
 
 def test_lines_say_who_was_asked_and_what_the_answer_is_worth(source: Path, league_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    report = sample_rollouts(source, out, settings(league_root, questions=2), Policy)
+    report = sample_rollouts([source], out, settings(league_root, questions=2), Policy)
     first, second, third = lines(out)[:3]
     assert first == {
         "data_source": "own", "split": "train", "question_id": "q0", "db_id": "league", "completion": RIGHT,
@@ -80,7 +82,7 @@ def test_lines_say_who_was_asked_and_what_the_answer_is_worth(source: Path, leag
 
 def test_the_makers_of_sets_read_them(source: Path, league_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    sample_rollouts(source, out, settings(league_root), Policy)
+    sample_rollouts([source], out, settings(league_root), Policy)
     build_set(source, tmp_path / "rs.parquet", SetSettings(SetKind.REJECTION, threshold=0.5), [out])
     build_set(source, tmp_path / "dpo.parquet", SetSettings(SetKind.PREFERENCE, keep=None), [out])
     kept = [row["messages"][-1]["content"] for row in read_rows(tmp_path / "rs.parquet")]
@@ -91,7 +93,7 @@ def test_the_makers_of_sets_read_them(source: Path, league_root: Path, tmp_path:
 
 def test_with_the_prompt_a_file_is_a_dump(source: Path, league_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "0.jsonl"
-    sample_rollouts(source, out, settings(league_root, n=1, with_prompt=True), Policy)
+    sample_rollouts([source], out, settings(league_root, n=1, with_prompt=True), Policy)
     paired = pair(read_dump(out), read_questions([source]), "0.jsonl")
     assert [found[0].acc for found in paired] == [1.0] * QUESTIONS
 
@@ -102,42 +104,75 @@ def test_a_killed_run_goes_on_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(rollouts, "PART", 2)
     whole, out = tmp_path / "whole.jsonl", tmp_path / "r.jsonl"
-    sample_rollouts(source, whole, settings(league_root), Policy)
+    sample_rollouts([source], whole, settings(league_root), Policy)
     with pytest.raises(SamplingError):
-        sample_rollouts(source, out, settings(league_root), lambda: Policy(dies_after=4))
+        sample_rollouts([source], out, settings(league_root), lambda: Policy(dies_after=4))
     out.write_bytes(out.read_bytes()[: len(out.read_bytes()) - lost])
     left = len(out.read_bytes().splitlines(keepends=True)) - (lost > 0)
     rest = Policy()
-    sample_rollouts(source, out, settings(league_root), lambda: rest)
+    sample_rollouts([source], out, settings(league_root), lambda: rest)
     assert out.read_bytes() == whole.read_bytes()
     assert rest.asked == [f"Question {i}?" for i in range(left // 3, QUESTIONS)]
 
 
 def test_a_finished_file_loads_no_model(source: Path, league_root: Path, tmp_path: Path) -> None:
     out, policy = tmp_path / "r.jsonl", Policy()
-    sample_rollouts(source, out, settings(league_root), lambda: policy)
-    report = sample_rollouts(source, out, settings(league_root), lambda: Policy(dies_after=0))
+    sample_rollouts([source], out, settings(league_root), lambda: policy)
+    report = sample_rollouts([source], out, settings(league_root), lambda: Policy(dies_after=0))
     assert len(policy.asked) == report["counts"]["questions"] == QUESTIONS
 
 
 def test_other_settings_do_not_continue_a_file(source: Path, league_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    sample_rollouts(source, out, settings(league_root), Policy)
+    sample_rollouts([source], out, settings(league_root), Policy)
     before = out.read_bytes()
     with pytest.raises(ValueError, match="other settings"):
-        sample_rollouts(source, out, settings(league_root, n=2), Policy)
+        sample_rollouts([source], out, settings(league_root, n=2), Policy)
     (tmp_path / "r.report.json").unlink()
     with pytest.raises(ValueError, match="other settings"):
-        sample_rollouts(source, out, settings(league_root), Policy)
+        sample_rollouts([source], out, settings(league_root), Policy)
     assert out.read_bytes() == before
 
 
+class Judge:
+    """A process reward model that believes in steps that count; keeps what it read."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def score(self, texts: Sequence[str]) -> list[list[float]]:
+        self.read += texts
+        return [[0.25 + 0.5 * ("COUNT(*)" in text)] * text.count(STEP_TAG) for text in texts]
+
+
 @pytest.mark.parametrize(
-    ("mode", "value"), [(RewardMode.RULE_OR, 1.0), (RewardMode.PRM, 0.75), (RewardMode.PRM_RULE_OR, 1.75)]
+    ("mode", "values"), [(RewardMode.PRM, [0.25, 0.75, 0.0]), (RewardMode.PRM_RULE_OR, [1.25, 0.75, 0.0])]
 )
-def test_rewards_by_hand(mode: RewardMode, value: float) -> None:
-    assert reward(mode, 1.0, [0.5, 1.0]) == value
-    assert reward(mode, 0.0, []) == 0.0
+def test_rewards_with_a_process_reward_model(
+    mode: RewardMode, values: list[float], source: Path, league_root: Path, tmp_path: Path
+) -> None:
+    out, judge = tmp_path / "r.jsonl", Judge()
+    scoring = Scoring(mode, league_root, workers=1)
+    sample_rollouts([source], out, replace(settings(league_root, questions=1), scoring=scoring), Policy, lambda: judge)
+    found = lines(out)
+    assert [line["score"] for line in found] == values
+    assert [line["step_scores"] for line in found] == [[0.25], [0.75], []]
+    assert len(judge.read) == 2
+    assert all("Question 0?" in text for text in judge.read)
+
+
+def test_a_mode_with_prm_needs_one(source: Path, league_root: Path, tmp_path: Path) -> None:
+    scoring = Scoring(RewardMode.PRM, league_root, workers=1)
+    with pytest.raises(ValueError, match="needs a process reward model"):
+        sample_rollouts([source], tmp_path / "r.jsonl", replace(settings(league_root), scoring=scoring), Policy)
+
+
+def test_process_rewards_by_hand() -> None:
+    sql = "WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM b"
+    assert process_reward([0.5, 1.0], sql, executed=True) == 0.75
+    assert process_reward([0.5, 1.0], sql, executed=False) == 0.0
+    assert process_reward([0.5], "WITH a AS (SELECT 1), b AS (SELECT", executed=True) == 0.0
+    assert process_reward([], sql, executed=True) == 0.0
 
 
 def configured(*arguments: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 | mode | R |
 |---|---|
 | `rule_or` | OR: 1 when the result equals the gold's, else 0 |
-| `prm` | PR: the mean of the step scores, 0 without a step |
+| `prm` | PR: the mean of the step scores, 0 for SQL that breaks off or does not run |
 | `prm+rule_or` | PR + OR |
 
+The weights and OR are those of `reward_fns/reward_sql.py`, so that offline and online training mean the same by R.
 The process reward model scores a whole batch at once, on the same rendering as in its training.
 """
 
@@ -17,6 +18,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Protocol
 
+from verl_sql.database.catalog import DatabaseNotFound
 from verl_sql.dataset.sft.questions import Question
 from verl_sql.rewards.loading import load_reward
 from verl_sql.sqltext.chain import split_chain
@@ -91,28 +93,38 @@ def step_scores(tried: Sequence[tuple[Question, str]], scorer: StepScorer, scori
     from verl_sql.prm.rendering import prompt_text, render_chain
     from verl_sql.prm.stepping import execute_chains
 
-    chains = [(question, split_chain(sql)) for question, sql in tried]
-    shown = [(i, q, chain) for i, (q, chain) in enumerate(chains) if q.database and chain.steps]
-    executor = shared_executor(workers=scoring.workers)
-    results = execute_chains(executor, [(q.database, chain) for _, q, chain in shown], timeout=scoring.timeout)
+    chains = [split_chain(sql) for _, sql in tried]
+    shown = [i for i, chain in enumerate(chains) if chain.steps]
+    items = [(_database(tried[i][0]), chains[i]) for i in shown]
+    results = execute_chains(shared_executor(workers=scoring.workers), items, timeout=scoring.timeout)
     texts = [
-        render_chain(prompt_text(q.prompt), chain, found).text
-        for (_, q, chain), found in zip(shown, results, strict=True)
+        render_chain(prompt_text(tried[i][0].prompt), chains[i], found).text
+        for i, found in zip(shown, results, strict=True)
     ]
     scores: list[list[float]] = [[] for _ in tried]
-    for (i, _, _), found in zip(shown, scorer.score(texts) if texts else [], strict=True):
-        scores[i] = [float(score) for score in found]
+    for i, told in zip(shown, scorer.score(texts) if texts else [], strict=True):
+        scores[i] = [float(score) for score in told]
     return scores
 
 
-def reward(mode: RewardMode, outcome: float, scores: Sequence[float]) -> float:
-    """R of one chain: PR, OR or their sum, PR = mean step score (Reward-SQL §5.1).
+def _database(question: Question) -> Path:
+    """The question's file.
 
-    >>> reward(RewardMode.PRM_RULE_OR, 1.0, [0.5, 1.0])
-    1.75
+    Raises:
+        DatabaseNotFound: it is not there.
     """
-    process = fsum(scores) / len(scores) if scores else 0.0
-    return {RewardMode.RULE_OR: outcome, RewardMode.PRM: process, RewardMode.PRM_RULE_OR: process + outcome}[mode]
+    if question.database is None:
+        raise DatabaseNotFound(f"no database {question.info['db_id']!r} for question {question.key}")
+    return question.database
+
+
+def process_reward(scores: Sequence[float], sql: str, executed: bool) -> float:
+    """PR, the mean step score (Reward-SQL §5.1); 0 without a step, and for SQL that breaks off or does not run.
+
+    >>> process_reward([0.5, 1.0], "WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM b", executed=True)
+    0.75
+    """
+    return fsum(scores) / len(scores) if scores and executed and split_chain(sql).complete else 0.0
 
 
 def scored_rows(
@@ -125,12 +137,18 @@ def scored_rows(
     """
     if scoring.mode is not RewardMode.RULE_OR and scorer is None:
         raise ValueError(f"mode={scoring.mode} needs a process reward model: prm.folder=… or prm.base_url=…")
-    outcomes = outcome_rows(tried, scoring)
-    kept = [{key: row[key] for key in ("acc", "outcome", "pred", "n_steps")} for row in outcomes]
+    rows = outcome_rows(tried, scoring)
     if scorer is None:
-        return [{"score": reward(scoring.mode, row["acc"], ()), **row} for row in kept]
-    asked = [(question, row["pred"]) for (question, _), row in zip(tried, kept, strict=True)]
+        return [_row(row, scoring.mode, 0.0) for row in rows]
+    asked = [(question, row["pred"]) for (question, _), row in zip(tried, rows, strict=True)]
     return [
-        {"score": reward(scoring.mode, row["acc"], scores), **row, "step_scores": scores}
-        for row, scores in zip(kept, step_scores(asked, scorer, scoring), strict=True)
+        _row(row, scoring.mode, process_reward(scores, row["pred"], row["executed"] == 1.0)) | {"step_scores": scores}
+        for row, scores in zip(rows, step_scores(asked, scorer, scoring), strict=True)
     ]
+
+
+def _row(row: Mapping[str, Any], mode: RewardMode, process: float) -> dict[str, Any]:
+    """What is written of a completion; R is weighted as the reward function does in training."""
+    of_process, of_outcome = load_reward("reward_sql").WEIGHTS[mode.value]
+    kept = {key: row[key] for key in ("acc", "outcome", "pred", "n_steps")}
+    return {"score": of_process * process + of_outcome * row["outcome_reward"], **kept}

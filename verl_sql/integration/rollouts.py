@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -84,16 +84,16 @@ class RolloutCounts:
 
 
 def sample_rollouts(
-    source: Path,
+    sources: Sequence[Path],
     out: Path,
     settings: RolloutSettings,
     make_sampler: Callable[[], Sampler],
     make_scorer: Callable[[], StepScorer] | None = None,
 ) -> dict[str, Any]:
-    """Write the rollouts of a prepared parquet, and a report beside them.
+    """Write the rollouts of prepared questions, and a report beside them.
 
     Args:
-        source: a parquet in RL_SCHEMA.
+        sources: parquet files in RL_SCHEMA.
         out: the JSON lines to write or to continue; `<stem>.report.json` beside it.
         settings: what to sample.
         make_sampler: loads the policy; called only if something is left to sample.
@@ -108,10 +108,11 @@ def sample_rollouts(
         SamplingError: the model gave no completions.
     """
     catalog = Catalog(settings.scoring.db_root)
-    questions = list(islice(read_questions(source, catalog), settings.questions))
+    every = chain.from_iterable(read_questions(source, catalog) for source in sources)
+    questions = list(islice(every, settings.questions))
     if not questions:
-        raise ValueError(f"{source} holds no question")
-    report = {"source": source.name, "settings": _told(source, settings)}
+        raise ValueError(f"no question in {', '.join(map(str, sources)) or 'no file'}")
+    report = {"sources": [source.name for source in sources], "settings": _told(sources, settings)}
     note = out.with_suffix(".report.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     _check_same(note, out, report)
@@ -206,11 +207,12 @@ def _counts(out: Path) -> RolloutCounts:
     return counts
 
 
-def _told(source: Path, settings: RolloutSettings) -> dict[str, Any]:
+def _told(sources: Sequence[Path], settings: RolloutSettings) -> dict[str, Any]:
     """What the file depends on, as plain values: the settings, the questions' and the policy's content."""
     told = json.loads(json.dumps(asdict(settings), default=str))
     told["scoring"].pop("workers")
-    told["content"] = {name: fingerprint(Path(name)) for name in (str(source), settings.policy, settings.prm) if name}
+    names = [*map(str, sources), settings.policy, *filter(None, [settings.prm])]
+    told["content"] = {name: fingerprint(Path(name)) for name in names}
     return told
 
 

@@ -141,3 +141,14 @@ def test_a_cut_rollout_may_lose_but_not_win(question: Question) -> None:
     loser = [(question, [replace(cut, score=0.0), rollout("a", 0.5)])]
     assert [row["rejected"][-1]["content"] for row in preference_rows(loser, counts=counts)] == ["cut"]
     assert counts == {"distinct": 5, "pairs": 2, "without_pair": 0}
+
+
+def test_of_equal_rewards_the_likelier_mistake_is_paired(question: Question) -> None:
+    written = {"rare": 1, "likely": 3, "never right": 2}
+    wrong = [rollout(text, 0.0) for text, times in written.items() for _ in range(times)]
+    group = [(question, [rollout("right", 1.0), *wrong])]
+    for pairing in Pairing:
+        (row,) = preference_rows(group, pairing, per_question=1)
+        assert row["rejected"][-1]["content"] == "likely"
+    every = preference_rows(group, Pairing.ALL, per_question=None)
+    assert [row["rejected"][-1]["content"] for row in every] == ["likely", "never right", "rare"]

@@ -5,7 +5,7 @@ Rows hold `prompt`, `chosen` and `rejected` as message lists, the conversational
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import combinations
 from typing import Any
@@ -47,20 +47,22 @@ def preference_rows(
 ) -> Iterator[dict[str, Any]]:
     """A PREFERENCE_SCHEMA row for every pair whose rewards differ by more than `margin`; ties give none.
 
-    The pairs of a question depend on its rollouts alone, not on their order.
+    The pairs of a question depend on its rollouts alone, not on their order. Where rewards do not decide, the texts
+    that were written most often come first: those are the likely mistakes.
 
     Args:
         groups: questions with their rollouts.
         pairing: which pairs.
         margin: how much better the chosen one must be.
-        per_question: so many a question at most, those with the greatest difference first; None for all.
+        per_question: so many a question at most, those with the greatest difference of rewards first; None for all.
         counts: gets `distinct` rollouts, `pairs` found, and questions that gave none (`without_pair`).
     """
     told: Counter[str] = Counter() if counts is None else counts
     for question, rollouts in groups:
-        different = sorted({r.text: r for r in rollouts}.values(), key=lambda r: (-r.score, r.text))
-        pairs = [(a, b) for a, b in _pairs(different, pairing) if a.score - b.score > margin and a.finished]
-        pairs.sort(key=lambda pair: pair[1].score - pair[0].score)
+        times = Counter(rollout.text for rollout in rollouts)
+        different = list({r.text: r for r in rollouts}.values())
+        pairs = [(a, b) for a, b in _pairs(different, pairing, times) if a.score - b.score > margin and a.finished]
+        pairs.sort(key=lambda p: (p[1].score - p[0].score, -times[p[0].text] * times[p[1].text], p[0].text, p[1].text))
         told.update(distinct=len(different), pairs=len(pairs), without_pair=not pairs)
         for chosen, rejected in pairs[:per_question]:
             yield {
@@ -73,8 +75,12 @@ def preference_rows(
             }
 
 
-def _pairs(ranked: Sequence[Rollout], pairing: Pairing) -> Iterator[tuple[Rollout, Rollout]]:
-    """(better or equal, worse or equal) pairs of different texts, the best first."""
+def _pairs(
+    rollouts: Sequence[Rollout], pairing: Pairing, times: Mapping[str, int]
+) -> Iterable[tuple[Rollout, Rollout]]:
+    """(better or equal, worse or equal) pairs; of equal rewards the text that was written more often comes first."""
+    best = sorted(rollouts, key=lambda r: (-r.score, -times[r.text], r.text))
     if pairing is Pairing.ALL:
-        return combinations(ranked, 2)
-    return zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False)
+        return combinations(best, 2)
+    worst = sorted(rollouts, key=lambda r: (r.score, -times[r.text], r.text))
+    return zip(best[: len(best) // 2], worst, strict=False)
