@@ -5,10 +5,12 @@
 #   describe_run                    run.json: what the run was made with
 #   show_run NAME                   links to the stage's files at the top of $OUT, and `verl-sql report`
 #
+# ADVANTAGE=gae trains by PPO instead: a critic of the policy's size and GAE (recipes/conf/ppo/).
 # A recipe sets RECIPE (its name), TITLE (what the first line says) and, if its prompts or answers are its own,
 # TEMPLATE, DATA (data.sh) and STYLE (sft.sh). The command line's overrides come last, so they win.
 source "$(dirname "${BASH_SOURCE[0]}")/sft.sh"
 PARTS=(data cold_start grpo)
+ADVANTAGE=${ADVANTAGE:-grpo} # grpo, or gae for PPO
 
 train_grpo() {
   local name=$1 folder=$OUT/$1 last
@@ -23,6 +25,10 @@ train_grpo() {
     trainer.rollout_data_dir="$folder/rollouts" hydra.run.dir="$OUT/hydra/$name"
   )
   if [ "$PROFILE" = cpu ]; then args+=(+preset=cpu +small="$RECIPE"); fi
+  case $ADVANTAGE-$PROFILE in
+    gae-cpu) args+=(+ppo=critic_cpu) ;;
+    gae-gpu) args+=(+ppo=critic) ;;
+  esac
   VERL_FILE_LOGGER_PATH="$folder/metrics.jsonl" launched "$PY" -m verl.trainer.main_ppo "${args[@]}" "${grpo_overrides[@]}"
   last=$(cat "$folder/latest_checkpointed_iteration.txt")
   cp -rl "$folder/global_step_$last/actor/huggingface" "$folder/checkpoint"
@@ -32,7 +38,7 @@ grpo_stage() {
   local name=$1
   shift
   grpo_overrides=("$@" "${OVERRIDES[@]}")
-  stage "$name" train_grpo "recipe=$RECIPE" "${data_inputs[@]}" "model=$(reference "$MODEL")" "seed=$SEED" \
+  stage "$name" train_grpo "recipe=$RECIPE" "advantage=$ADVANTAGE" "${data_inputs[@]}" "model=$(reference "$MODEL")" "seed=$SEED" \
     "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" "conf=@$ROOT/recipes/conf" \
     "reward_fns=@$ROOT/reward_fns" "code=@$ROOT/verl_sql"
 }
@@ -40,7 +46,7 @@ grpo_stage() {
 describe_run() {
   "$PY" -m verl_sql.integration.run_record "$OUT/run.json" recipe="$RECIPE" profile="$PROFILE" seed="$SEED" \
     model="$MODEL" train="$train" db_root="$db_root" cold_start_steps="$COLD_START_STEPS" flawed_share="$FLAWED_SHARE" \
-    overrides="${OVERRIDES[*]}" --evaluation "${validation[@]}"
+    advantage="$ADVANTAGE" overrides="${OVERRIDES[*]}" --evaluation "${validation[@]}"
 }
 
 show_run() {
@@ -50,6 +56,7 @@ show_run() {
 }
 
 main() {
+  case $ADVANTAGE in grpo | gae) ;; *) fail "ADVANTAGE must be grpo or gae, not '$ADVANTAGE'" ;; esac
   set_up
   check_inputs
   begin "$TITLE" "$@"

@@ -11,6 +11,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
+import wrapt
+
+from verl_sql.integration import cpu_critic
 
 
 def is_requested() -> bool:
@@ -25,6 +28,7 @@ def install() -> None:
     _accept_gloo_named_twice()
     _make_pinning_harmless()
     _call_the_cpu_wheel_vllm()
+    wrapt.register_post_import_hook(cpu_critic.install, "verl.utils.model")
 
 
 def _zero(*_: Any, **__: Any) -> int:
