@@ -16,6 +16,7 @@ _REGISTRARS = {
     "verl.trainer.ppo.v1.trainer_sync": "verl_sql.integration.trainer",
     "verl.trainer.ppo.core_algos": "verl_sql.integration.estimators",
     "verl.experimental.agent_loop.single_turn_agent_loop": "verl_sql.integration.step_agent_loop",
+    "verl.experimental.agent_loop.agent_loop": "verl_sql.integration.refinement_loop",
 }
 """A module of verl's, and the module of ours that registers something with it when it is imported."""
 

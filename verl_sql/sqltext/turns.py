@@ -94,6 +94,11 @@ def calls_of(turns: Sequence[Turn]) -> list[Call]:
     return [call for turn in turns for call in turn.calls]
 
 
+def feedback_text(text: str) -> str:
+    """What a policy is told between its turns, as the content of a user message that `split_turns` finds again."""
+    return f"<tool_response>\n{text}\n</tool_response>"
+
+
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     """A call as a policy writes it."""
     body = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
