@@ -74,3 +74,27 @@ def test_a_dump_line(league_root: Path, tmp_path: Path):
 def test_missing_arguments_are_refused():
     result = CliRunner().invoke(build_app(), ["explain", "--db", "league"])
     assert result.exit_code == 2
+
+
+def test_a_trajectory_is_shown_turn_by_turn(league_root: Path, tmp_path: Path):
+    call = '<tool_call>\n{"name": "search_literal", "arguments": {"text": "rome"}}\n</tool_call>'
+    output = (
+        f"Look first.\n{call}\nuser\n<tool_response>\nteam.city = 'Rome' (2 rows)\n</tool_response>\nassistant\n"
+        f"<answer>{GOLD}</answer>"
+    )
+    dump = tmp_path / "1.jsonl"
+    dump.write_text(json.dumps({"input": "q", "output": output, "gts": GOLD, "score": 3.8}) + "\n", encoding="utf-8")
+    asked = ("--dump", str(dump), "--db", "league", "--db-root", str(league_root), "--reward", "retoolsql")
+    text = run(*asked)
+    for line in (
+        "1 assistant: Look first.",
+        '1 calls search_literal: {"text": "rome"}',
+        "2 tool: team.city = 'Rome' (2 rows)",
+        f"3 assistant: <answer>{GOLD}</answer>",
+        "outcome match",
+    ):
+        assert line in text
+    output = run(*asked, "--json")
+    turns = json.loads(output[output.index("{") :])["turns"]
+    assert [turn["role"] for turn in turns] == ["assistant", "tool", "assistant"]
+    assert turns[0]["calls"] == [{"name": "search_literal", "arguments": {"text": "rome"}}]

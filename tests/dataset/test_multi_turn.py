@@ -45,6 +45,13 @@ def test_some_tools_or_none(source: Path, tmp_path: Path) -> None:
     assert "tools_kwargs" not in next(read_rows(tmp_path / "none"))["extra_info"]
 
 
+def test_a_mark_tells_two_ways_of_asking_apart(source: Path, tmp_path: Path) -> None:
+    write_multi_turn(source, tmp_path / "out", "single_turn_agent", mark="no_tools")
+    row = next(read_rows(tmp_path / "out"))
+    assert (row["data_source"], row["extra_info"]["split"]) == ("bird_no_tools", "train_no_tools")
+    assert pq.read_schema(tmp_path / "out").equals(multi_turn_schema())
+
+
 @pytest.mark.parametrize(
     ("agent", "tools", "sentence"), [("", TOOL_NAMES, "agent=…"), ("a", ("drop",), "no tool drop; there are run_sql")]
 )

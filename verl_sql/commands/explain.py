@@ -1,6 +1,7 @@
 """`verl-sql explain`: how one completion's score came about, from extraction to the weighted terms."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from verl_sql.rewards.explain import Explanation
+    from verl_sql.sqltext.turns import Turn
 
 
 def register(app: typer.Typer) -> None:
@@ -27,12 +29,14 @@ def register(app: typer.Typer) -> None:
         timeout: Annotated[float, typer.Option(help="Seconds a query may run.")] = 30.0,
         as_json: Annotated[bool, typer.Option("--json", help="One JSON object for machines.")] = False,
     ) -> None:
-        """Say how a score came about: extraction, execution, differences, each term times its weight."""
+        """Say how a score came about: turns and tool calls if there are any, extraction, execution, differences, each
+        term times its weight."""
         from rich.console import Console
 
         from verl_sql.rewards.explain import explain as explain_sample
         from verl_sql.rewards.loading import load_reward
         from verl_sql.rewards.settings import Settings
+        from verl_sql.sqltext.turns import split_turns
 
         module = load_reward(reward)
         if not hasattr(module, "REWARD"):
@@ -41,10 +45,13 @@ def register(app: typer.Typer) -> None:
         root = str(Path(db).resolve().parent) if db and Path(db).is_file() else db_root
         settings = Settings(db_root=root, timeout=timeout, style=style)
         found = explain_sample(module.REWARD, completion, gold_sql, info, settings)
+        turns = split_turns(completion)
         if as_json:
-            typer.echo(json.dumps(as_dict(found), ensure_ascii=False, default=str))
+            typer.echo(json.dumps(as_dict(found) | {"turns": turn_dicts(turns)}, ensure_ascii=False, default=str))
         else:
-            show(found, Console(soft_wrap=True, highlight=False, markup=False))
+            console = Console(soft_wrap=True, highlight=False, markup=False)
+            show_turns(turns, console)
+            show(found, console)
 
 
 def _input(
@@ -91,6 +98,27 @@ def as_dict(found: "Explanation") -> dict[str, Any]:
         "verdict": verdict_dict(found.verdict),
         "changes": found.changes,
     }  # fmt: skip
+
+
+def turn_dicts(turns: "Sequence[Turn]") -> list[dict[str, Any]]:
+    """The turns of a trajectory as plain JSON data."""
+    return [
+        {"role": t.role, "text": t.text, "calls": [{"name": c.name, "arguments": dict(c.arguments)} for c in t.calls]}
+        for t in turns
+    ]
+
+
+def show_turns(turns: "Sequence[Turn]", console: "Console") -> None:
+    """Print a trajectory turn by turn: what was said, each call, each tool's answer; a single turn is not worth it."""
+    if len(turns) < 2:
+        return
+    _head(console, "0. Turns")
+    for number, turn in enumerate(turns, 1):
+        for text in turn.text.splitlines():
+            console.print(f"  {number} {turn.role}: {text}")
+        for call in turn.calls:
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+            console.print(f"  {number} calls {call.name or 'nothing that can be read'}: {arguments}")
 
 
 def _execution(run: Any) -> dict[str, Any]:

@@ -27,8 +27,11 @@ def multi_turn_schema(tools: Sequence[str] = TOOL_NAMES) -> pa.Schema:
     return pa.schema([*columns, pa.field("agent_name", pa.string())])
 
 
-def write_multi_turn(source: Path, out: Path, agent: str, tools: Sequence[str] = TOOL_NAMES) -> int:
+def write_multi_turn(source: Path, out: Path, agent: str, tools: Sequence[str] = TOOL_NAMES, mark: str = "") -> int:
     """Write `out`: the rows of `source` for the agent loop `agent`, with the tools it may call.
+
+    With a `mark`, data source and split get it behind their names (`bird_no_tools`), so that metrics and reports keep
+    the same questions asked in two ways apart.
 
     Returns:
         The number of rows.
@@ -45,14 +48,14 @@ def write_multi_turn(source: Path, out: Path, agent: str, tools: Sequence[str] =
         raise ValueError("give the agent loop's name: agent=…")
     if unknown := sorted(set(tools) - set(TOOL_NAMES)):
         raise ValueError(f"no tool {', '.join(unknown)}; there are {', '.join(TOOL_NAMES)}")
-    return write_rows(out, _rows(source, agent, tools), multi_turn_schema(tools))
+    return write_rows(out, _rows(source, agent, tools, f"_{mark}" if mark else ""), multi_turn_schema(tools))
 
 
-def _rows(source: Path, agent: str, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(source: Path, agent: str, tools: Sequence[str], ending: str) -> Iterator[dict[str, Any]]:
     """The rows with what the agent loop needs."""
     for row in read_rows(source):
-        info = dict(row["extra_info"])
+        info = {**row["extra_info"], "split": row["extra_info"]["split"] + ending}
         if tools:
             created = {"create_kwargs": {"db_id": info["db_id"]}}
             info |= {"need_tools_kwargs": True, "tools_kwargs": dict.fromkeys(tools, created)}
-        yield {**row, "extra_info": info, "agent_name": agent}
+        yield {**row, "data_source": row["data_source"] + ending, "extra_info": info, "agent_name": agent}

@@ -25,7 +25,7 @@ SPELLINGS: dict[str, Spelling] = {
     "suffix": lambda name: f"{name} II",
     "prefix": lambda name: f"of {name}",
 }
-AS_ASKED_SHARE = 0.4
+AS_ASKED_SHARE = 0.6
 """Share of the names that are stored as a question spells them; the rest is split evenly."""
 PLAIN_SHARE = 0.15
 """Share of the questions that name nothing."""

@@ -27,7 +27,7 @@ class Habits:
         draft: that it runs a query with the name as asked before it looks the name up.
     """
 
-    sure: float = 0.6
+    sure: float = 0.95
     draft: float = 0.25
 
 
