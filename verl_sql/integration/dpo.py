@@ -9,6 +9,7 @@ The settings are in recipes/conf/dpo/; `training` is handed to `trl.DPOConfig` a
 
 import importlib.util
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -73,7 +74,7 @@ def train_dpo(settings: DpoSettings) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(settings.model)
     pairs = read_pairs(settings.pairs, settings.max_pairs)
     kept = fitting(pairs, tokenizer, settings.training.get("max_length"))
-    print(f"dpo: {len(kept)} pairs, {len(pairs) - len(kept)} left out as longer than max_length", flush=True)
+    _say(f"{len(kept)} pairs, {len(pairs) - len(kept)} left out as longer than max_length")
     policy = AutoModelForCausalLM.from_pretrained(
         settings.model, dtype=settings.dtype, attn_implementation=settings.attention
     )
@@ -176,6 +177,12 @@ def dpo_settings_from(config: Mapping[str, Any]) -> DpoSettings:
     return DpoSettings(pairs=pairs, out=out, metrics=Path(metrics) if metrics else None, **values)
 
 
+def _say(text: str) -> None:
+    """Print a line, once among all processes of a training."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"dpo: {text}", flush=True)
+
+
 @hydra.main(config_path="pkg://verl_sql.recipes.conf", config_name="dpo/reward_sql", version_base="1.3")
 def main(config: DictConfig) -> None:
     """Train as the configuration says."""
@@ -184,7 +191,7 @@ def main(config: DictConfig) -> None:
         report = train_dpo(dpo_settings_from(values))
     except DpoError as error:
         raise SystemExit(f"dpo: {error}") from error
-    print(f"dpo: {values['out']}: {report}")
+    _say(f"{values['out']}: {report}")
 
 
 if __name__ == "__main__":
