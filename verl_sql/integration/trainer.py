@@ -41,7 +41,16 @@ class RewardMetricsMixin:
     total_training_steps: int
 
     def __init__(self, config: DictConfig) -> None:
-        """Check the configuration and build verl's trainer."""
+        """Build verl's trainer.
+
+        Raises:
+            ValueError: a reward model in the actor's pool; verl 0.9.1 would give the reward neither gold nor database.
+        """
+        model = config.reward.reward_model
+        if model.enable and not model.enable_resource_pool:
+            raise ValueError(
+                "a reward model needs a pool of its own: set reward.reward_model.enable_resource_pool=true"
+            )
         config.trainer.v1.trainer_mode = self.base_mode
         super().__init__(config)  # type: ignore[call-arg]
 
