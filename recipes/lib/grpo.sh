@@ -39,7 +39,8 @@ grpo_stage() {
   shift
   grpo_overrides=("$@" "${OVERRIDES[@]}")
   stage "$name" train_grpo "recipe=$RECIPE" "advantage=$ADVANTAGE" "${data_inputs[@]}" "model=$(reference "$MODEL")" "seed=$SEED" \
-    "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" "conf=@$ROOT/recipes/conf" \
+    "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" "judge=${JUDGE_BASE_URL:-} ${JUDGE_MODEL:-}" \
+    "conf=@$ROOT/recipes/conf" \
     "reward_fns=@$ROOT/reward_fns" "code=@$ROOT/verl_sql"
 }
 
