@@ -38,10 +38,10 @@ grpo_stage() {
   local name=$1
   shift
   grpo_overrides=("$@" "${OVERRIDES[@]}")
-  stage "$name" train_grpo "recipe=$RECIPE" "advantage=$ADVANTAGE" "${data_inputs[@]}" "model=$(reference "$MODEL")" "seed=$SEED" \
-    "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" "judge=${JUDGE_BASE_URL:-} ${JUDGE_MODEL:-}" \
-    "conf=@$ROOT/recipes/conf" \
-    "reward_fns=@$ROOT/reward_fns" "code=@$ROOT/verl_sql"
+  stage "$name" train_grpo "recipe=$RECIPE" "advantage=$ADVANTAGE" "${data_inputs[@]}" "model=$(reference "$MODEL")" \
+    "seed=$SEED" "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" \
+    "judge=${JUDGE_BASE_URL:-} ${JUDGE_MODEL:-}" \
+    "conf=@$ROOT/recipes/conf" "reward_fns=@$ROOT/reward_fns" "code=@$ROOT/verl_sql"
 }
 
 describe_run() {
