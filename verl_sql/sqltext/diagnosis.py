@@ -98,12 +98,18 @@ def diagnose(pred: str, gold: str, names: SchemaNames = NO_SCHEMA) -> tuple[Find
 
 
 def nearest_gold(pred: str, golds: Sequence[str], names: SchemaNames) -> str:
-    """The form of the gold whose tree agrees most with the prediction's, the first of equals.
+    """The form of the gold to compare with: a chain with the chain, and then the one whose tree agrees most.
 
-    A question may have its gold as one query and as a chain of CTEs; a predicted chain is compared with the chain.
+    A question may have its gold as one query and as a chain of CTEs. Of equals the first is taken.
     """
     profile = profile_of(pred, names)
-    return max(golds, key=lambda gold: structural_alignment(profile, profile_of(gold, names)))
+    alike = [gold for gold in golds if _has_steps(profile_of(gold, names)) == _has_steps(profile)]
+    return max(alike or golds, key=lambda gold: structural_alignment(profile, profile_of(gold, names)))
+
+
+def _has_steps(profile: Profile) -> bool:
+    """Whether a query is a chain of CTEs."""
+    return any(place == "with" for place, _ in profile.nested)
 
 
 def _walk(pred: Profile, gold: Profile, place: tuple[str, ...]) -> Iterator[Finding]:
