@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -38,7 +38,13 @@ class ServedPRM:
     """One server; safe from many threads and event loops, since all requests run on a loop of its own."""
 
     def __init__(
-        self, base_url: str, tokenizer: Any, timeout: float = 60.0, tries: int = 6, concurrency: int = 64
+        self,
+        base_url: str,
+        tokenizer: Any,
+        timeout: float = 60.0,
+        tries: int = 6,
+        concurrency: int = 64,
+        model: str | None = None,
     ) -> None:
         """Start the loop; nothing is sent yet.
 
@@ -48,7 +54,9 @@ class ServedPRM:
             timeout: seconds a request may take.
             tries: requests that are made for a text before it fails; the pauses between them double from 1 s on.
             concurrency: requests under way at once.
+            model: its name there; None takes the first that the server lists.
         """
+        self._name = model
         self.base_url = base_url.rstrip("/").removesuffix("/v1")
         self._tokenizer = tokenizer
         self._tries = tries
@@ -67,6 +75,14 @@ class ServedPRM:
             PRMUnavailable: no answer came.
         """
         return self._submit(self._scores(text)).result()
+
+    def ask_many(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """`ask` for many texts, under way together.
+
+        Raises:
+            PRMUnavailable: one of them got no answer.
+        """
+        return [future.result() for future in [self._submit(self._scores(text)) for text in texts]]
 
     async def aask(self, text: str) -> tuple[float, ...]:
         """`ask`, awaited."""
@@ -90,7 +106,12 @@ class ServedPRM:
         """Ask until an answer comes or the tries are spent."""
         card = await self._model()
         ids, positions = encode(self._tokenizer, text, card.get("max_model_len"))
-        request = {"model": card["id"], "input": [ids], "task": "token_classify", "encoding_format": "float"}
+        request = {
+            "model": self._name or card["id"],
+            "input": [ids],
+            "task": "token_classify",
+            "encoding_format": "float",
+        }
         reply = await self._reply("POST", "/pooling", request)
         rows = reply["data"][0]["data"]
         scores = tuple(float(rows[at][CORRECT]) if at >= 0 else 0.0 for at in positions)

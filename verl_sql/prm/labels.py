@@ -1,0 +1,294 @@
+"""Step labels by Monte Carlo (Reward-SQL §4.2): chains are sampled, and from each promising prefix n completions.
+
+    chains of a question -> tree of their prefixes -> completions, depth by depth -> a label a step -> records
+
+Everything runs through the executor in bulk, and completions of many questions are sampled in one batch.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from verl_sql.database.execution import Execution
+from verl_sql.database.executor import Executor, Pair
+from verl_sql.generation.sampler import Completion, Message, Prompt, Sampler, Sampling
+from verl_sql.prm.rendering import prompt_text, render_chain
+from verl_sql.prm.stepping import execute_chains
+from verl_sql.prm.tree import Prefix, PrefixTree, SampledChain
+from verl_sql.sqltext.chain import Chain, split_chain
+from verl_sql.sqltext.extract import extract_answer
+
+Cut = Callable[[str, int], int]
+"""(completion, end of a step) -> where a prefix is cut, at or before that end; see `token_cut`."""
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """How labels are made. The paper names none of the numbers.
+
+    Attributes:
+        chains: chains sampled a question.
+        completions: completions a prefix needs before its step is called wrong.
+        exact: spend them on right steps too, so that values are shares of n (for soft labels).
+        sampling: temperature, top_p, longest completion; its `n` is not used.
+        comparator: decides what is right.
+        timeout: seconds a query may run.
+        budget: completions a question on average, beyond which prefixes are left unknown; None for no limit.
+    """
+
+    chains: int = 8
+    completions: int = 8
+    exact: bool = False
+    sampling: Sampling = field(default_factory=Sampling)
+    comparator: str = "bird_set"
+    timeout: float = 30.0
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelQuestion:
+    """A question to make labels for: its key, chat, gold and database, and what the records say of it."""
+
+    key: str
+    prompt: tuple[Message, ...]
+    gold: str
+    database: Path
+    info: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class LabelCounts:
+    """What was spent and what came out.
+
+    Attributes:
+        spent: completions sampled from the beginning and from prefixes.
+        plain: completions that a plain loop would spend: those chains, and n from every step of every distinct one.
+        left_out: chains that got no record, by reason.
+        steps: labels by step position: right, wrong, unknown (behind a wrong step or beyond the budget).
+    """
+
+    questions: int = 0
+    chains: int = 0
+    right: int = 0
+    spent: Counter[str] = field(default_factory=Counter)
+    plain: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    steps: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def add_labels(self, labels: Sequence[int | None]) -> None:
+        """Count the labels of one chain."""
+        for position, label in enumerate(labels, 1):
+            kinds = self.steps.setdefault(position, Counter())
+            kinds["unknown" if label is None else "right" if label else "wrong"] += 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        spent = sum(self.spent.values())
+        return {
+            "questions": self.questions,
+            "chains": self.chains,
+            "right_chains": self.right,
+            "completions": {**self.spent, "spent": spent, "plain_loop": self.plain, "saved": self.plain - spent},
+            "left_out": dict(sorted(self.left_out.items())),
+            "steps": {str(position): dict(sorted(kinds.items())) for position, kinds in sorted(self.steps.items())},
+        }
+
+
+def label_questions(
+    questions: Sequence[LabelQuestion],
+    sampler: Sampler,
+    executor: Executor,
+    settings: Labelling,
+    cut: Cut | None = None,
+) -> tuple[list[Record], LabelCounts]:
+    """Labels for a batch of questions.
+
+    Args:
+        questions: answered together.
+        sampler: the policy.
+        executor: runs the SQL.
+        settings: how many of what.
+        cut: where prefixes are cut for this sampler; None cuts at the step's end.
+
+    Returns:
+        A record for each distinct chain, in the questions' order (see `record`), and the counts.
+
+    Raises:
+        SamplingError: the policy gave no completions.
+        ExecutorError: the pool is at fault.
+    """
+    search = _Search(questions, sampler, executor, settings, cut or _at_the_end)
+    search.sample_chains()
+    depth = 1
+    while any(len(sampled.prefixes) >= depth for tree in search.trees for sampled in tree.chains):
+        search.explore(depth)
+        depth += 1
+    return search.records(), search.counts
+
+
+def token_cut(tokenizer: Any) -> Cut:
+    """Cut a prefix where the token begins that holds the step's last character.
+
+    In `…),` bracket and comma are often one token; a prefix that ends between them would be continued from tokens
+    that the policy never writes. The few characters between cut and step end must then be sampled again.
+    """
+
+    def cut(completion: str, end: int) -> int:
+        offsets = tokenizer(completion, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        return max((start for start, stop in offsets if start < end <= stop), default=end)
+
+    return cut
+
+
+def _at_the_end(completion: str, end: int) -> int:
+    return end
+
+
+Wanted = dict[int, list[tuple[LabelQuestion, Prefix, Prompt]]]
+
+
+class _Search:
+    """The search of one batch: a tree a question."""
+
+    def __init__(
+        self,
+        questions: Sequence[LabelQuestion],
+        sampler: Sampler,
+        executor: Executor,
+        settings: Labelling,
+        cut: Cut,
+    ) -> None:
+        """Nothing sampled yet."""
+        self._questions, self._sampler, self._executor = questions, sampler, executor
+        self._settings, self._cut = settings, cut
+        self.counts = LabelCounts(questions=len(questions))
+        self.trees = [PrefixTree() for _ in questions]
+
+    def sample_chains(self) -> None:
+        """Sample the chains, judge them, and let the trees grow."""
+        prompts = [Prompt(question.prompt) for question in self._questions]
+        groups = self._sampler.sample(prompts, self._sampling(self._settings.chains))
+        drafts = [(number, *draft) for number, group in enumerate(groups) for draft in self._drafts(group)]
+        right = self._right([(self._questions[number], chain.text) for number, _, chain, _, _ in drafts])
+        for (number, text, chain, start, times), is_right in zip(drafts, right, strict=True):
+            ends = [start + step.end for step in chain.steps]
+            self.trees[number].add(SampledChain(text, chain, is_right, times), ends)
+            self.counts.plain += self._settings.completions * len(ends)
+        self.counts.spent["from_the_beginning"] += sum(map(len, groups))
+        self.counts.plain += sum(map(len, groups))
+
+    def _drafts(self, group: Sequence[Completion]) -> Iterator[tuple[str, Chain, int, int]]:
+        """The distinct chains of a question: completion up to the end of its SQL, chain, start of the SQL, times."""
+        self.counts.left_out["cut"] += sum(not completion.finished for completion in group)
+        for text, times in Counter(completion.text for completion in group if completion.finished).items():
+            answer = extract_answer(text)
+            chain = split_chain(answer.sql or "")
+            if reason := _unfit(chain, answer.sql):
+                self.counts.left_out[reason] += times
+            else:
+                yield text[: answer.end], chain, answer.start, times
+
+    def explore(self, depth: int) -> None:
+        """Complete the open prefixes of one depth, all questions together, as far as the budget goes."""
+        left, wanted = self._left(), Wanted()
+        for question, tree in zip(self._questions, self.trees, strict=True):
+            for prefix in tree.open_prefixes(depth, self._settings.completions, self._settings.exact):
+                missing = self._settings.completions - prefix.tried
+                left -= missing
+                if left >= 0:
+                    kept = prefix.text[: self._cut(prefix.text, len(prefix.text))]
+                    wanted.setdefault(missing, []).append((question, prefix, Prompt(question.prompt, kept)))
+        for missing, items in sorted(wanted.items()):
+            self._complete(missing, items)
+
+    def _left(self) -> float:
+        """Completions that the budget still allows."""
+        budget = self._settings.budget
+        return float("inf") if budget is None else budget * self.counts.questions - self.counts.spent.total()
+
+    def _complete(self, missing: int, items: Sequence[tuple[LabelQuestion, Prefix, Prompt]]) -> None:
+        """Sample `missing` completions from each prefix and note how many are right.
+
+        A completion that does not end the step as the prefix does, where the prefix was cut short, says nothing about
+        it; one that was cut by the length limit, or holds no SQL, is a failure.
+        """
+        groups = self._sampler.sample([prompt for _, _, prompt in items], self._sampling(missing))
+        tried: list[tuple[Prefix, LabelQuestion, str]] = []
+        for (question, prefix, prompt), group in zip(items, groups, strict=True):
+            whole = [prompt.prefix + completion.text for completion in group]
+            same = [text for text in whole if text.startswith(prefix.text)]
+            tried += [(prefix, question, extract_answer(text).sql or "") for text in same]
+            self.counts.spent["from_prefixes"] += len(whole)
+            self.counts.left_out["left_the_prefix"] += len(whole) - len(same)
+        right = self._right([(question, sql) for _, question, sql in tried])
+        for (prefix, _, _), is_right in zip(tried, right, strict=True):
+            prefix.tried += 1
+            prefix.right += is_right
+
+    def _right(self, items: Sequence[tuple[LabelQuestion, str]]) -> list[bool]:
+        """Whether each SQL gives its question's gold result."""
+        name = self._settings.comparator
+        pairs = [Pair(question.database, question.gold, sql) for question, sql in items]
+        compared = self._executor.compare_many(pairs, comparators=(name,), timeout=self._settings.timeout)
+        return [
+            bool(sql) and comparison.gold.ok and comparison.pred.ok and comparison.values[name] == 1.0
+            for (_, sql), comparison in zip(items, compared, strict=True)
+        ]
+
+    def _sampling(self, n: int) -> Sampling:
+        """The settings' sampling for n completions a prompt."""
+        return replace(self._settings.sampling, n=n)
+
+    def records(self) -> list[Record]:
+        """The records of all chains; their steps run in bulk, every distinct prefix once."""
+        chains = [(q, sampled) for q, tree in zip(self._questions, self.trees, strict=True) for sampled in tree.chains]
+        items = [(question.database, sampled.chain) for question, sampled in chains]
+        results = execute_chains(self._executor, items, timeout=self._settings.timeout, score_final=True)
+        return [self._record(q, sampled, ran) for (q, sampled), ran in zip(chains, results, strict=True)]
+
+    def _record(self, question: LabelQuestion, sampled: SampledChain, results: Sequence[Execution]) -> Record:
+        """One record, counted."""
+        labels = sampled.labels(self._settings.completions)
+        self.counts.chains += 1
+        self.counts.right += sampled.right
+        self.counts.add_labels(labels)
+        prompt = prompt_text(question.prompt)
+        text = render_chain(prompt, sampled.chain, results[: len(labels)]).text
+        outcome_text = render_chain(prompt, sampled.chain, results, score_final=True).text
+        return record(question, sampled, labels, (text, outcome_text))
+
+
+def _unfit(chain: Chain, sql: str | None) -> str:
+    """Why a completion gives no chain to label, "" if it does."""
+    if not sql:
+        return "no_answer"
+    if not chain.complete:
+        return "incomplete"
+    return "recursive" if chain.recursive else "" if chain.steps else "no_steps"
+
+
+def record(
+    question: LabelQuestion, sampled: SampledChain, labels: Sequence[int | None], texts: tuple[str, str]
+) -> Record:
+    """One line of the labels' file.
+
+    `text` is the chain as the process reward model reads it, a tag a label; `outcome_text` as the outcome model does,
+    with the final query. `labels` are 1, 0 or null (masked); `values` the share of right completions that stand behind
+    them, of `tried`; `outcome` is 1 if the whole chain is right; `times` how often it was sampled.
+    """
+    return {
+        **question.info,
+        "question": question.key,
+        "chain": sampled.chain.text,
+        "text": texts[0],
+        "outcome_text": texts[1],
+        "labels": list(labels),
+        "values": [round(prefix.value, 4) for prefix in sampled.prefixes],
+        "tried": [prefix.tried for prefix in sampled.prefixes],
+        "outcome": int(sampled.right),
+        "times": sampled.times,
+    }
