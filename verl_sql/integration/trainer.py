@@ -21,7 +21,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl_sql.integration.actor_loss import KL_COEFFICIENT, STEP_FIELD
 from verl_sql.integration.estimators import STEP_ESTIMATORS, check_config, steps_of_batch
 from verl_sql.integration.kl_schedule import KLSchedule
-from verl_sql.integration.reward_metrics import lost_share, reward_metrics
+from verl_sql.integration.reward_metrics import group_metrics, lost_share, reward_metrics
 from verl_sql.integration.shown_validation import ShownValidationMixin
 from verl_sql.integration.step_batch import StepRows, dump_line, read_rows, step_credit, step_metrics
 
@@ -63,7 +63,9 @@ class RewardMetricsMixin:
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         extra_fields = _extra_fields(batch)
         kept = [extra for extra, is_padding in zip(extra_fields, _padding(batch), strict=True) if not is_padding]
-        metrics.update(reward_metrics(extra.get("reward_extra_info", {}) for extra in kept))
+        infos = [extra.get("reward_extra_info", {}) for extra in kept]
+        keys = [key for key, is_padding in zip(batch.keys, _padding(batch), strict=True) if not is_padding]
+        metrics.update(reward_metrics(infos), **group_metrics(keys, infos))
         self._refuse_lost_rollouts(batch, metrics)
         print(f"step {self.global_steps} of {self.total_training_steps}: {_headline(metrics)}", flush=True)
         return super()._compute_advantage(batch, metrics)  # type: ignore[misc]
@@ -175,6 +177,9 @@ def _headline(metrics: dict[str, Any]) -> str:
         "process reward": "reward/process_reward/mean",
         "executed": "reward/executed/mean",
         "steps a chain": "reward/n_steps/mean",
+        "right at once": "reward/first_right/mean",
+        "repaired": "reward/repaired/mean",
+        "spoiled": "reward/spoiled/mean",
     }
     return ", ".join(f"{name} {metrics[key]:.3f}" for name, key in shown.items() if key in metrics)
 
