@@ -97,6 +97,8 @@ async def test_what_a_policy_is_told(
 async def test_a_missing_database_is_a_fault_of_ours(toolbox: Toolbox, tmp_path: Path) -> None:
     for name, arguments in (("run_sql", {"sql": "SELECT 1"}), ("search_literal", {"text": "x"}), ("table_schema", {})):
         assert (await toolbox.call(name, arguments, tmp_path / "none.sqlite")).status is CallStatus.FAULT
+        (tmp_path / "broken.sqlite").write_text("no database")
+        assert (await toolbox.call(name, arguments, tmp_path / "broken.sqlite")).status is CallStatus.FAULT
 
 
 async def test_the_deadline_counts_waiting_for_a_worker(town: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from verl_sql.database.executor import Executor
 from verl_sql.database.faults import DatabaseNotFound
 from verl_sql.database.literals import asearch, ensure_index, index_path, search
+from verl_sql.database.literals.__main__ import main
 from verl_sql.database.literals.search import LookupTimeout
 
 ROWS = [
@@ -166,3 +167,13 @@ def test_a_hundred_thousand_values_answer_in_milliseconds(executor: Executor, tm
     assert sorted(times)[25] < 0.05
     with pytest.raises(LookupTimeout):
         search(executor, index, "namex", timeout=1e-9)
+
+
+def test_a_folder_is_indexed_ahead_of_a_run(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(database.parent.parent), "--folder", str(tmp_path / "kept")]) == 0
+    assert index_path(database, tmp_path / "kept").is_file()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "broken.sqlite").write_text("no database")
+    assert main([str(tmp_path), "--folder", str(tmp_path / "kept")]) == 1
+    assert "broken has no index of literals" in capsys.readouterr().err
+    assert main([str(tmp_path / "none")]) == 2

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from verl_sql.database.faults import DatabaseNotFound
-from verl_sql.database.guard import Identity, Missing, identify
+from verl_sql.database.faults import DatabaseNotFound, DatabaseUnusable
+from verl_sql.database.guard import Identity, Missing, Unusable, identify
 from verl_sql.database.literals.build import build_index
 
 FOLDER = ".literals"
@@ -36,7 +36,7 @@ def ensure_index(database: PathLike, folder: PathLike | None = None) -> Path:
         folder: where indexes are kept; None takes VERL_SQL_LITERALS, else the places the module names.
 
     Raises:
-        DatabaseNotFound: there is no such file.
+        DatabaseNotFound, DatabaseUnusable: there is no such file, or it is no database.
         sqlite3.Error, OSError: it cannot be read, or no folder can be written to.
     """
     identity = _identity(database)
@@ -46,7 +46,10 @@ def ensure_index(database: PathLike, folder: PathLike | None = None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(target.with_suffix(".lock")):
         if not target.is_file():
-            _build(Path(database).resolve(), identity, target)
+            try:
+                _build(Path(database).resolve(), identity, target)
+            except Unusable as error:
+                raise DatabaseUnusable(str(error)) from None
     return target
 
 
