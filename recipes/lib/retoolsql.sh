@@ -101,6 +101,9 @@ warm_start() {
 }
 
 # The tools look databases up where the run has them; what they index is kept with the cache.
-use_tools() { export VERL_SQL_DB_ROOT=$db_root VERL_SQL_LITERALS=$CACHE/literals; }
+use_tools() {
+  export VERL_SQL_DB_ROOT=$db_root VERL_SQL_LITERALS=$CACHE/literals
+  "$PY" -m verl_sql.database.literals "$db_root"
+}
 
 tool_table() { "$PY" -m verl_sql.evaluation.tool_table "$@"; }
