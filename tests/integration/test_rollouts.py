@@ -88,7 +88,7 @@ def test_the_makers_of_sets_read_them(source: Path, league_root: Path, tmp_path:
     kept = [row["messages"][-1]["content"] for row in read_rows(tmp_path / "rs.parquet")]
     pairs = [(r["chosen"][0]["content"], r["rejected"][0]["content"]) for r in read_rows(tmp_path / "dpo.parquet")]
     assert kept == [RIGHT] * QUESTIONS
-    assert pairs == [(RIGHT, "WITH a AS (SELECT")] * QUESTIONS
+    assert pairs == [(RIGHT, WRONG)] * QUESTIONS
 
 
 def test_with_the_prompt_a_file_is_a_dump(source: Path, league_root: Path, tmp_path: Path) -> None:

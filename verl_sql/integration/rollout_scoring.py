@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import fsum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from verl_sql.database.catalog import DatabaseNotFound
+from verl_sql.database.executor import shared_executor
 from verl_sql.dataset.sft.questions import Question
+from verl_sql.prm.rendering import prompt_text, render_chain
+from verl_sql.prm.scoring import StepScorer
+from verl_sql.prm.stepping import execute_chains
 from verl_sql.rewards.loading import load_reward
 from verl_sql.sqltext.chain import split_chain
 
@@ -35,14 +39,6 @@ class RewardMode(StrEnum):
     """The process reward model alone."""
     PRM_RULE_OR = "prm+rule_or"
     """Both, added."""
-
-
-class StepScorer(Protocol):
-    """The process reward model, however it is served; see `verl_sql.prm.scoring`."""
-
-    def score(self, texts: Sequence[str]) -> list[list[float]]:
-        """P(correct) in [0, 1] at each step tag of each text."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +85,6 @@ def step_scores(tried: Sequence[tuple[Question, str]], scorer: StepScorer, scori
     Every step is executed (`WITH c1 … cj SELECT * FROM cj`), equal prefixes once, and shown to the model with its
     result.
     """
-    from verl_sql.database.executor import shared_executor
-    from verl_sql.prm.rendering import prompt_text, render_chain
-    from verl_sql.prm.stepping import execute_chains
-
     chains = [split_chain(sql) for _, sql in tried]
     shown = [i for i, chain in enumerate(chains) if chain.steps]
     items = [(_database(tried[i][0]), chains[i]) for i in shown]

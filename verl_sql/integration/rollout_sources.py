@@ -7,8 +7,9 @@ from typing import Any
 from verl_sql.generation.endpoint import EndpointSampler
 from verl_sql.generation.offline import VllmSampler
 from verl_sql.generation.sampler import Sampler, Sampling
-from verl_sql.integration.rollout_scoring import RewardMode, Scoring, StepScorer
+from verl_sql.integration.rollout_scoring import RewardMode, Scoring
 from verl_sql.integration.rollouts import RolloutSettings
+from verl_sql.prm.scoring import EndpointScorer, StepScorer, TransformersScorer, VllmScorer
 
 
 def rollout_settings_from(values: Mapping[str, Any]) -> RolloutSettings:
@@ -55,11 +56,10 @@ def make_scorer(prm: Mapping[str, Any]) -> StepScorer:
     Raises:
         ValueError: an engine that is none.
     """
-    from verl_sql.prm.scoring import EndpointScorer, TransformersScorer, VllmScorer
-
     if prm["base_url"]:
         return EndpointScorer(prm["base_url"], prm["model"], tokenizer=prm["folder"])
-    engines = {"transformers": TransformersScorer, "vllm": VllmScorer}
-    if prm["engine"] not in engines:
-        raise ValueError(f"prm.engine={prm['engine']} is none of {', '.join(engines)}")
-    return engines[prm["engine"]](prm["folder"])
+    if prm["engine"] == "vllm":
+        return VllmScorer(prm["folder"], **prm["options"])
+    if prm["engine"] != "transformers":
+        raise ValueError(f"prm.engine={prm['engine']} is neither transformers nor vllm")
+    return TransformersScorer(prm["folder"], **prm["options"])

@@ -21,7 +21,8 @@ from tqdm import tqdm
 from verl_sql.database.catalog import Catalog
 from verl_sql.dataset.sft.questions import Question, read_questions
 from verl_sql.generation.sampler import Completion, Prompt, Sampler, Sampling
-from verl_sql.integration.rollout_scoring import Scoring, StepScorer, scored_rows
+from verl_sql.integration.rollout_scoring import Scoring, scored_rows
+from verl_sql.prm.scoring import StepScorer
 
 PART = 128
 """Questions that are sampled, scored and written at once."""
