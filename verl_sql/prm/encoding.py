@@ -64,11 +64,10 @@ def _plain_ids(tokenizer: Any, pieces: list[str]) -> list[list[int]]:
 
 
 def _joined(pieces: list[list[int]], tag: int, max_length: int | None) -> tuple[list[int], list[int]]:
-    """Pieces with a tag between each two, cut at the front. What follows the last tag cannot matter to any of them."""
+    """Pieces with a tag between each two, cut at the front. What follows the last tag matters to none and is left."""
     ids, positions = list(pieces[0]), []
-    for before, after in zip(pieces[1:], [*pieces[2:], []], strict=True):
+    for number, piece in enumerate(pieces[1:], start=1):
         positions.append(len(ids))
-        ids.append(tag)
-        ids += before if after or before is not pieces[-1] else []
+        ids += [tag, *(piece if number < len(pieces) - 1 else ())]
     cut = max(0, len(ids) - max_length) if max_length else 0
     return ids[cut:], [max(position - cut, -1) for position in positions]

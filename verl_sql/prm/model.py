@@ -1,7 +1,4 @@
-"""A reward model to train: a token classifier on top of a policy, whose tokenizer knows the step tag.
-
-At each tag its two classes say "wrong" and "correct" (Reward-SQL §4.2: softmax over the two at the tagged positions).
-"""
+"""A process reward model from a policy: the same body with a head of two classes, read at the step tags."""
 
 from pathlib import Path
 from typing import Any
@@ -9,48 +6,71 @@ from typing import Any
 from verl_sql.prm.rendering import STEP_TAG
 
 LABELS = {0: "wrong", 1: "correct"}
+_NUMBERS = {name: number for number, name in LABELS.items()}
 CORRECT = 1
-"""The class whose probability is the score of a step."""
+"""The class whose probability is the score."""
+OUTCOME = "verl_sql_outcome"
+"""Key of the checkpoint's config: whether it is an outcome model, which is also shown the final query."""
 
 
-def make_reward_model(policy: str | Path, dtype: str = "float32") -> tuple[Any, Any]:
-    """The classifier and its tokenizer, not trained yet: every score is 0.5.
+def make_prm(policy: str | Path, out: str | Path, *, outcome: bool = False, seed: int = 0) -> Path:
+    """Write an untrained process reward model.
 
     Args:
-        policy: folder or hub name of a causal model of an architecture that has a token classifier.
-        dtype: of the weights.
+        policy: folder (or hub name) of a causal language model with its tokenizer.
+        out: folder to write; transformers and vLLM load it as a token classifier.
+        outcome: note in its config that it is an outcome model.
+        seed: of the head's weights.
 
     Returns:
-        model and tokenizer (transformers).
-
-    Raises:
-        FileNotFoundError: `policy` looks like a folder and is none.
+        `out`. Its head is new, its tokenizer has the token STEP_TAG, whose embedding is the mean of all others.
     """
-    from transformers import AutoModelForTokenClassification, AutoTokenizer
+    model, tokenizer = init_prm(policy, outcome=outcome, seed=seed)
+    save_prm(model, tokenizer, out)
+    return Path(out)
 
-    name = str(policy)
-    if name.startswith((".", "/")) and not Path(name).is_dir():
-        raise FileNotFoundError(f"there is no model folder {name}")
-    tokenizer = AutoTokenizer.from_pretrained(name)
-    tokenizer.add_special_tokens({"additional_special_tokens": [STEP_TAG]})
-    model = AutoModelForTokenClassification.from_pretrained(
-        name, num_labels=2, id2label=LABELS, label2id={v: k for k, v in LABELS.items()}, dtype=dtype
-    )
-    model.config.classifier_dropout = 0.0
-    if len(tokenizer) > model.config.vocab_size:
-        model.resize_token_embeddings(len(tokenizer), pad_to_multiple_of=64)
-    _start_neutral(model, tokenizer.convert_tokens_to_ids(STEP_TAG))
+
+def init_prm(policy: str | Path, *, outcome: bool = False, seed: int = 0) -> tuple[Any, Any]:
+    """Model (float32) and tokenizer as `make_prm` writes them."""
+    import torch
+    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, set_seed
+
+    set_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(policy)
+    tokenizer.add_tokens([STEP_TAG], special_tokens=True)
+    config = AutoConfig.from_pretrained(policy, num_labels=len(LABELS), id2label=LABELS, label2id=_NUMBERS)
+    config.tie_word_embeddings = False  # there is no language head to tie to
+    config.classifier_dropout = 0.0
+    setattr(config, OUTCOME, outcome)
+    model = AutoModelForTokenClassification.from_pretrained(policy, config=config, dtype=torch.float32)
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        _add_embeddings(model, len(tokenizer))
+    _average_embedding(model, int(tokenizer.convert_tokens_to_ids(STEP_TAG)))
     return model, tokenizer
 
 
-def _start_neutral(model: Any, tag: int) -> None:
-    """The tag starts as the mean of all tokens, the head at zero, so that training starts from 0.5 everywhere."""
+def save_prm(model: Any, tokenizer: Any, out: str | Path) -> None:
+    """Write a checkpoint that transformers and vLLM load."""
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+
+def is_outcome_model(folder: str | Path) -> bool:
+    """Whether a checkpoint is an outcome model."""
+    from transformers import AutoConfig
+
+    return bool(getattr(AutoConfig.from_pretrained(folder), OUTCOME, False))
+
+
+def _add_embeddings(model: Any, size: int) -> None:
+    """Make room for new tokens; a multiple of 64 suits the hardware."""
+    model.resize_token_embeddings(size, pad_to_multiple_of=64, mean_resizing=False)
+
+
+def _average_embedding(model: Any, token: int) -> None:
+    """Give a token the mean of all embeddings, so that it starts as nothing in particular."""
     import torch
 
     with torch.no_grad():
-        embeddings = model.get_input_embeddings().weight
-        embeddings[tag] = embeddings.mean(dim=0)
-        head = getattr(model, "score", None) or model.classifier
-        head.weight.zero_()
-        if head.bias is not None:
-            head.bias.zero_()
+        weight = model.get_input_embeddings().weight
+        weight[token] = weight[:token].mean(dim=0)
