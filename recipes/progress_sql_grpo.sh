@@ -35,4 +35,7 @@ make_policy() {
   MODEL=$OUT/policy
 }
 
-main "$@"; exit
+# Right at once, right in the end, repairs that worked and hurt; before and after training.
+turn_table() { "$PY" -m verl_sql.evaluation.turn_table "$OUT" --out "$OUT/turn_table.json"; }
+
+main "$@"; turn_table; exit
