@@ -1,6 +1,9 @@
 """ReToolSQL's recipes: the paper's numbers in the configuration, wrong inputs refused, and (long) a whole small run."""
 
 import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,9 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
+
+from verl_sql.dataset.parquet import read_rows
+from verl_sql.dataset.sample import SampleSizes, write_sample
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -66,3 +72,45 @@ def test_a_whole_small_run(tmp_path: Path, run_recipe: Any) -> None:
     lines = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     logged = set().union(*(line["data"] for line in lines))
     assert {"reward/tool_calls/mean", "reward/turns/mean", "reward/repaired/mean"} <= logged
+
+
+STAND_IN = """
+PY=PYTHON
+set_up() { export PROFILE=gpu; }
+launched() {
+  printf '%s\\n' "$@" >"$OUT/arguments"
+  mkdir -p "$OUT/grpo/global_step_1/actor/huggingface"
+  echo 1 >"$OUT/grpo/latest_checkpointed_iteration.txt"
+}
+show_run() { echo "shown: $1"; }
+tool_table() { echo "table: $*"; }
+main "$@"; exit
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["retoolsql_rft", "retoolsql_infer"])
+def test_with_gpus_up_to_the_trainer(name: str, tmp_path: Path) -> None:
+    """BIRD's prompts for the tools' agent loop, and arguments that compose; the trainer itself only notes them."""
+    pytest.importorskip("torch")
+    from verl_sql.integration.tiny_policy import TinyPolicyShape, build_tiny_policy
+
+    write_sample(tmp_path / "bird", 0, SampleSizes(cold_start=4, train=4, dev=4, test=4, unseen=4))
+    shape = TinyPolicyShape(vocab_size=300, hidden_size=64, layers=1)
+    build_tiny_policy(["SELECT name FROM team"] * 50, tmp_path / "policy", shape)
+    text = (ROOT / "recipes" / f"{name}.sh").read_text(encoding="utf-8")
+    own = text.replace('$(dirname "${BASH_SOURCE[0]}")', str(ROOT / "recipes")).replace('main "$@"; exit\n', "")
+    (tmp_path / "run.sh").write_text(own + STAND_IN.replace("PYTHON", sys.executable))
+    variables = {"BIRD_DIR": "bird", "MODEL": "policy", "OUT": "out", "CACHE": "cache"}
+    env = {**os.environ, **{key: str(tmp_path / value) for key, value in variables.items()}}
+    done = subprocess.run(["bash", str(tmp_path / "run.sh")], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("table: ")
+    row = next(read_rows(tmp_path / "out" / "data" / "train.parquet"))
+    assert row["agent_name"] == "verl_sql_tools"
+    assert "you may call tools" in row["prompt"][0]["content"]
+    told = (tmp_path / "out" / "arguments").read_text().splitlines()
+    config = composed("ppo_trainer", *told[told.index("verl.trainer.main_ppo") + 2 :])
+    tools = Path(config.actor_rollout_ref.rollout.multi_turn.tool_config_path)
+    assert tools.is_file()
+    assert config.actor_rollout_ref.rollout.val_kwargs.n == (16 if name == "retoolsql_infer" else 1)
