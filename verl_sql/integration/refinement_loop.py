@@ -37,7 +37,10 @@ AGENT_NAME = "verl_sql_refine"
 
 @dataclass(slots=True)
 class _Talk:
-    """A trajectory that is being made; ids are prompt and response, mask and logprobs the response's alone."""
+    """A trajectory that is being made; ids are prompt and response, mask and logprobs the response's alone.
+
+    `cut` says that the last attempt ran into its limit of tokens.
+    """
 
     messages: list[dict[str, Any]]
     ids: list[int]
@@ -50,6 +53,7 @@ class _Talk:
     feedback: list[str] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    cut: bool = False
     ended: str = ""
 
 
@@ -121,7 +125,7 @@ class RefinementLoop(AgentLoopBase):
         merged, talk.mask, talk.logprobs = await self.ct_merge_assistant_token(
             talk.ids, output.token_ids, talk.mask, talk.logprobs, assistant_logprobs=output.log_probs
         )
-        talk.ids = merged.token_ids
+        talk.ids, talk.cut = merged.token_ids, len(output.token_ids) >= limit
         text = await self.loop.run_in_executor(None, functools.partial(self._decode, output.token_ids))
         talk.own.append(text)
         talk.attempts.append(extract_answer(text, self.scoring.style or "auto").sql or "")
@@ -143,11 +147,10 @@ class RefinementLoop(AgentLoopBase):
 
     def _closed(self, talk: _Talk) -> tuple[list[int], list[int], list[float] | None]:
         """Tokens, mask and log-probabilities; a turn that ran out of its tokens gets the end that it lacks, masked."""
-        end = self.tokenizer.eos_token_id
-        if talk.ids[-1] == end:
+        if not talk.cut or talk.ids[-1] in self.tokenizer.all_special_ids:
             return talk.ids, talk.mask, talk.logprobs
         logprobs = None if talk.logprobs is None else [*talk.logprobs, 0.0]
-        return [*talk.ids, end], [*talk.mask, 0], logprobs
+        return [*talk.ids, self.tokenizer.eos_token_id], [*talk.mask, 0], logprobs
 
     def _decode(self, ids: list[int]) -> str:
         """A turn's text."""
