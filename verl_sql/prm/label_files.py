@@ -12,6 +12,9 @@ from tqdm import tqdm
 
 from verl_sql.prm.labels import LabelCounts, LabelQuestion, Record
 
+NEEDED = frozenset({"question", "text", "outcome_text", "steps", "outcome"})
+"""What a record must hold to be trained on."""
+
 Labeller = Callable[[Sequence[LabelQuestion]], tuple[list[Record], LabelCounts]]
 
 
@@ -89,7 +92,10 @@ def read_labels(file: Path) -> Iterator[Record]:
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             record = json.loads(line)
-            if not isinstance(record, dict) or not {"question", "text", "labels", "outcome"} <= record.keys():
+            if (
+                not isinstance(record, dict)
+                or not {"question", "text", "outcome_text", "steps", "outcome"} <= record.keys()
+            ):
                 raise ValueError(f"{file}, line {number}: no record of step labels")
             yield record
 

@@ -14,7 +14,7 @@ from typing import Any
 from verl_sql.database.execution import Execution
 from verl_sql.database.executor import Executor, Pair
 from verl_sql.generation.sampler import Completion, Message, Prompt, Sampler, Sampling
-from verl_sql.prm.rendering import prompt_text, render_chain
+from verl_sql.prm.rendering import prompt_text, render_chain, render_result
 from verl_sql.prm.stepping import execute_chains
 from verl_sql.prm.tree import Prefix, PrefixTree, SampledChain
 from verl_sql.sqltext.chain import Chain, split_chain
@@ -24,6 +24,9 @@ Cut = Callable[[str, int], int]
 """(completion, end of a step) -> where a prefix is cut, at or before that end; see `token_cut`."""
 
 Record = dict[str, Any]
+
+SEEDS_A_CALL = 10_000
+"""Samplers count up from a call's seed for the completions of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,15 @@ class LabelQuestion:
     info: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A chain as the models read it: each step's result, all of it, and with its final query."""
+
+    results: tuple[str, ...]
+    text: str
+    outcome_text: str
+
+
 @dataclass(slots=True)
 class LabelCounts:
     """What was spent and what came out.
@@ -67,7 +79,7 @@ class LabelCounts:
     Attributes:
         spent: completions sampled from the beginning and from prefixes.
         plain: completions that a plain loop would spend: those chains, and n from every step of every distinct one.
-        left_out: chains that got no record, by reason.
+        left_out: chains (of `gold_failed` questions) that got no record, by reason.
         steps: labels by step position: right, wrong, unknown (behind a wrong step or beyond the budget).
     """
 
@@ -163,15 +175,16 @@ class _Search:
         cut: Cut,
     ) -> None:
         """Nothing sampled yet."""
-        self._questions, self._sampler, self._executor = questions, sampler, executor
-        self._settings, self._cut = settings, cut
+        self._questions, self._sampler, self._executor = list(questions), sampler, executor
+        self._settings, self._cut, self._calls = settings, cut, 0
         self.counts = LabelCounts(questions=len(questions))
-        self.trees = [PrefixTree() for _ in questions]
+        self.trees: list[PrefixTree] = []
 
     def sample_chains(self) -> None:
         """Sample the chains, judge them, and let the trees grow."""
+        self._leave_out_failing_golds()
         prompts = [Prompt(question.prompt) for question in self._questions]
-        groups = self._sampler.sample(prompts, self._sampling(self._settings.chains))
+        groups = self._sampler.sample(prompts, self._sampling(self._settings.chains)) if prompts else []
         drafts = [(number, *draft) for number, group in enumerate(groups) for draft in self._drafts(group)]
         right = self._right([(self._questions[number], chain.text) for number, _, chain, _, _ in drafts])
         for (number, text, chain, start, times), is_right in zip(drafts, right, strict=True):
@@ -180,6 +193,16 @@ class _Search:
             self.counts.plain += self._settings.completions * len(ends)
         self.counts.spent["from_the_beginning"] += sum(map(len, groups))
         self.counts.plain += sum(map(len, groups))
+
+    def _leave_out_failing_golds(self) -> None:
+        """Where the gold query fails no completion could be right, and every step would be called wrong."""
+        ran = self._executor.execute_many(
+            [(question.database, question.gold) for question in self._questions], timeout=self._settings.timeout
+        )
+        kept = [question for question, gold in zip(self._questions, ran, strict=True) if gold.ok]
+        if len(kept) < len(self._questions):
+            self.counts.left_out["gold_failed"] += len(self._questions) - len(kept)
+        self._questions, self.trees = kept, [PrefixTree() for _ in kept]
 
     def _drafts(self, group: Sequence[Completion]) -> Iterator[tuple[str, Chain, int, int]]:
         """The distinct chains of a question: completion up to the end of its SQL, chain, start of the SQL, times."""
@@ -240,8 +263,11 @@ class _Search:
         ]
 
     def _sampling(self, n: int) -> Sampling:
-        """The settings' sampling for n completions a prompt."""
-        return replace(self._settings.sampling, n=n)
+        """The settings' sampling for n completions a prompt; each call has a seed of its own."""
+        sampling = self._settings.sampling
+        self._calls += 1
+        seed = None if sampling.seed is None else sampling.seed + SEEDS_A_CALL * self._calls
+        return replace(sampling, n=n, seed=seed)
 
     def records(self) -> list[Record]:
         """The records of all chains; their steps run in bulk, every distinct prefix once."""
@@ -256,10 +282,17 @@ class _Search:
         self.counts.chains += 1
         self.counts.right += sampled.right
         self.counts.add_labels(labels)
-        prompt = prompt_text(question.prompt)
-        text = render_chain(prompt, sampled.chain, results[: len(labels)]).text
-        outcome_text = render_chain(prompt, sampled.chain, results, score_final=True).text
-        return record(question, sampled, labels, (text, outcome_text))
+        return record(question, sampled, labels, _shown(prompt_text(question.prompt), sampled.chain, results))
+
+
+def _shown(prompt: str, chain: Chain, results: Sequence[Execution]) -> Shown:
+    """What the models read; `results` are those of the steps, and of the final query if there is one."""
+    steps = results[: len(chain.steps)]
+    return Shown(
+        tuple(map(render_result, steps)),
+        render_chain(prompt, chain, steps).text,
+        render_chain(prompt, chain, results, score_final=True).text,
+    )
 
 
 def _unfit(chain: Chain, sql: str | None) -> str:
@@ -271,24 +304,35 @@ def _unfit(chain: Chain, sql: str | None) -> str:
     return "recursive" if chain.recursive else "" if chain.steps else "no_steps"
 
 
-def record(
-    question: LabelQuestion, sampled: SampledChain, labels: Sequence[int | None], texts: tuple[str, str]
-) -> Record:
+def record(question: LabelQuestion, sampled: SampledChain, labels: Sequence[int | None], shown: Shown) -> Record:
     """One line of the labels' file.
 
-    `text` is the chain as the process reward model reads it, a tag a label; `outcome_text` as the outcome model does,
-    with the final query. `labels` are 1, 0 or null (masked); `values` the share of right completions that stand behind
-    them, of `tried`; `outcome` is 1 if the whole chain is right; `times` how often it was sampled.
+    `chain` is the SQL and `steps` its steps, each with its `end` in the SQL, its `label` (1, 0 or null, masked), its
+    `value` (share of right completions, null if masked), `n`, the completions behind that, and its `result` as the
+    models read it. `text` is the whole chain as the process reward model reads it, a tag a step; `outcome_text` as the
+    outcome model does, with the final query. `outcome` is 1 if the whole chain is right; `times` how often it came.
     """
+    steps = [
+        {
+            "end": step.end,
+            "label": label,
+            "value": None if label is None else round(prefix.value, 4),
+            "n": prefix.tried,
+            "result": result,
+        }
+        for step, label, prefix, result in zip(
+            sampled.chain.steps, labels, sampled.prefixes, shown.results, strict=True
+        )
+    ]
     return {
         **question.info,
         "question": question.key,
+        "prompt": prompt_text(question.prompt),
+        "gold": question.gold,
         "chain": sampled.chain.text,
-        "text": texts[0],
-        "outcome_text": texts[1],
-        "labels": list(labels),
-        "values": [round(prefix.value, 4) for prefix in sampled.prefixes],
-        "tried": [prefix.tried for prefix in sampled.prefixes],
+        "steps": steps,
         "outcome": int(sampled.right),
         "times": sampled.times,
+        "text": shown.text,
+        "outcome_text": shown.outcome_text,
     }

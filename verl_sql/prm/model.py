@@ -1,4 +1,7 @@
-"""A process reward model from a policy: the same body with a head of two classes, read at the step tags."""
+"""A reward model to train: a token classifier on top of a policy, whose tokenizer knows the step tag.
+
+At each tag its two classes say "wrong" and "correct" (Reward-SQL §4.2: softmax over the two at the tagged positions).
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,71 +9,73 @@ from typing import Any
 from verl_sql.prm.rendering import STEP_TAG
 
 LABELS = {0: "wrong", 1: "correct"}
-_NUMBERS = {name: number for number, name in LABELS.items()}
 CORRECT = 1
-"""The class whose probability is the score."""
-OUTCOME = "verl_sql_outcome"
-"""Key of the checkpoint's config: whether it is an outcome model, which is also shown the final query."""
+"""The class whose probability is the score of a step."""
+OUTCOME_KEY = "verl_sql_outcome"
+"""In a checkpoint's config: whether it is an outcome model, which reads the final query as well."""
 
 
-def make_prm(policy: str | Path, out: str | Path, *, outcome: bool = False, seed: int = 0) -> Path:
-    """Write an untrained process reward model.
+def make_prm(policy: str | Path, out: str | Path, *, outcome: bool = False, dtype: str = "float32") -> Path:
+    """Write a reward model that is not trained yet; transformers and vLLM load the folder.
 
     Args:
-        policy: folder (or hub name) of a causal language model with its tokenizer.
-        out: folder to write; transformers and vLLM load it as a token classifier.
-        outcome: note in its config that it is an outcome model.
-        seed: of the head's weights.
+        policy: folder or hub name of a causal model of an architecture that has a token classifier.
+        out: folder to write.
+        outcome: whether it is to be an outcome model.
+        dtype: of the weights.
 
     Returns:
-        `out`. Its head is new, its tokenizer has the token STEP_TAG, whose embedding is the mean of all others.
+        `out`.
+
+    Raises:
+        FileNotFoundError: `policy` looks like a folder and is none.
     """
-    model, tokenizer = init_prm(policy, outcome=outcome, seed=seed)
-    save_prm(model, tokenizer, out)
+    model, tokenizer = init_prm(policy, outcome=outcome, dtype=dtype)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
     return Path(out)
 
 
-def init_prm(policy: str | Path, *, outcome: bool = False, seed: int = 0) -> tuple[Any, Any]:
-    """Model (float32) and tokenizer as `make_prm` writes them."""
-    import torch
-    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, set_seed
+def init_prm(policy: str | Path, *, outcome: bool = False, dtype: str = "float32") -> tuple[Any, Any]:
+    """Model and tokenizer of `make_prm`, not written. Every score is 0.5 so far.
 
-    set_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(policy)
+    Raises:
+        FileNotFoundError: `policy` looks like a folder and is none.
+    """
+    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+
+    name = str(policy)
+    if name.startswith((".", "/")) and not Path(name).is_dir():
+        raise FileNotFoundError(f"there is no model folder {name}")
+    tokenizer = AutoTokenizer.from_pretrained(name)
     tokenizer.add_tokens([STEP_TAG], special_tokens=True)
-    config = AutoConfig.from_pretrained(policy, num_labels=len(LABELS), id2label=LABELS, label2id=_NUMBERS)
-    config.tie_word_embeddings = False  # there is no language head to tie to
+    label2id = {label: number for number, label in LABELS.items()}
+    config = AutoConfig.from_pretrained(name, num_labels=len(LABELS), id2label=LABELS, label2id=label2id)
+    config.tie_word_embeddings = False  # it has no language head
     config.classifier_dropout = 0.0
-    setattr(config, OUTCOME, outcome)
-    model = AutoModelForTokenClassification.from_pretrained(policy, config=config, dtype=torch.float32)
+    setattr(config, OUTCOME_KEY, outcome)
+    model = AutoModelForTokenClassification.from_pretrained(name, config=config, dtype=dtype)
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
-        _add_embeddings(model, len(tokenizer))
-    _average_embedding(model, int(tokenizer.convert_tokens_to_ids(STEP_TAG)))
+        model.resize_token_embeddings(len(tokenizer), pad_to_multiple_of=64, mean_resizing=False)
+    _start_neutral(model, tokenizer.convert_tokens_to_ids(STEP_TAG))
     return model, tokenizer
-
-
-def save_prm(model: Any, tokenizer: Any, out: str | Path) -> None:
-    """Write a checkpoint that transformers and vLLM load."""
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
 
 
 def is_outcome_model(folder: str | Path) -> bool:
     """Whether a checkpoint is an outcome model."""
     from transformers import AutoConfig
 
-    return bool(getattr(AutoConfig.from_pretrained(folder), OUTCOME, False))
+    return bool(getattr(AutoConfig.from_pretrained(folder), OUTCOME_KEY, False))
 
 
-def _add_embeddings(model: Any, size: int) -> None:
-    """Make room for new tokens; a multiple of 64 suits the hardware."""
-    model.resize_token_embeddings(size, pad_to_multiple_of=64, mean_resizing=False)
-
-
-def _average_embedding(model: Any, token: int) -> None:
-    """Give a token the mean of all embeddings, so that it starts as nothing in particular."""
+def _start_neutral(model: Any, tag: int) -> None:
+    """The tag starts as the mean of the tokens before it, the head at zero, so training starts from 0.5 everywhere."""
     import torch
 
     with torch.no_grad():
-        weight = model.get_input_embeddings().weight
-        weight[token] = weight[:token].mean(dim=0)
+        embeddings = model.get_input_embeddings().weight
+        embeddings[tag] = embeddings[:tag].mean(dim=0)
+        head = getattr(model, "score", None) or model.classifier
+        head.weight.zero_()
+        if head.bias is not None:
+            head.bias.zero_()
