@@ -24,6 +24,8 @@ def parts(pred: str, gold: str) -> list[tuple[str, str, tuple[str, ...], tuple[s
         ("SELECT name FROM team WHERE 5 < id AND city = 'a'", 'SELECT name FROM team WHERE (city = "b" AND id > 7)'),
         ("SELECT city FROM team t JOIN player p ON t.id = p.team_id",
          "SELECT t.city FROM team t INNER JOIN player p ON p.team_id = t.id"),
+        ("SELECT city, count(*) AS n FROM team GROUP BY city ORDER BY n DESC, 1",
+         "SELECT city, count(*) FROM team GROUP BY city ORDER BY count(*) DESC, city"),
         ("SELECT name FROM player WHERE age > (SELECT avg(age) FROM player)",
          "SELECT name FROM player AS p WHERE p.age > (SELECT avg(q.age) FROM player q)"),
     ],

@@ -169,6 +169,7 @@ class _Draft:
     clauses: dict[str, list[str]] = field(default_factory=dict)
     nested: list[tuple[str, Profile]] = field(default_factory=list)
     branches: list[tuple[str, Profile]] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
 
     def add(self, clause: str, shape: str) -> None:
         """One more shape in a clause."""
@@ -233,7 +234,10 @@ class _Builder:
             draft.add("joins", self._join(join, draft, scope))
         for item in node.expressions:
             inner = item.this if isinstance(item, exp.Alias) else item
-            draft.add("select", self._shape(inner, "select", draft, scope))
+            shape = self._shape(inner, "select", draft, scope)
+            draft.add("select", shape)
+            if isinstance(item, exp.Alias):
+                draft.aliases.setdefault(item.alias.lower(), shape)
         if node.args.get("distinct") is not None:
             draft.add("distinct", "distinct")
         self._modifiers(node, draft, scope)
@@ -270,10 +274,19 @@ class _Builder:
             draft.add("group by", self._shape(term, "group by", draft, scope))
         for place, term in enumerate(args["order"].expressions if args.get("order") is not None else ()):
             direction = "desc" if term.args.get("desc") else "asc"
-            draft.add("order by", f"{place}:{self._shape(term.this, 'order by', draft, scope)} {direction}")
+            draft.add("order by", f"{place}:{self._sort_key(term.this, draft, scope)} {direction}")
         for key in ("limit", "offset"):
             if args.get(key) is not None:
                 draft.add("limit", f"{key} {_count(args[key].expression)}")
+
+    def _sort_key(self, node: Node, draft: _Draft, scope: Owners) -> str:
+        """The shape of what is sorted by; the name or the number of an output column stands for its expression."""
+        outputs = draft.clauses.get("select", [])
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in draft.aliases:
+            return draft.aliases[node.name.lower()]
+        if isinstance(node, exp.Literal) and re.fullmatch(r"[1-9][0-9]{0,3}", node.name) and not node.is_string:
+            return outputs[int(node.name) - 1] if int(node.name) <= len(outputs) else "?"
+        return self._shape(node, "order by", draft, scope)
 
     def _shape(self, node: Node, clause: str, draft: _Draft, scope: Owners) -> str:
         """One expression as text: names resolved, literals `?`, the order of operands undone where it means nothing."""
