@@ -1,0 +1,152 @@
+"""Choosing one of N candidates (Reward-SQL §5.4 and its Table 4).
+
+Every selector first drops the candidates that do not execute. If none is left it takes the first candidate. Whatever
+ties, the candidate that came first wins, so that a choice never depends on anything else.
+
+| selector | takes |
+|---|---|
+| `first_executable` | the first that executes |
+| `self_consistency` | the first of those whose result most candidates share; results are sets of rows (bird_set) |
+| `outcome_model` | the highest outcome score |
+| `prm_mean` | the highest mean step score: PR, the paper's choice |
+| `prm_min`, `prm_product`, `prm_last` | the highest least step score, product of them, score of the last step |
+| `oracle` | a right one if there is any: pass@n, what no selector can beat |
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+from verl_sql.evaluation.candidates import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A selector that takes the candidate with the highest score.
+
+    Attributes:
+        name: of the selector.
+        score: a candidate's score; the higher the better.
+    """
+
+    name: str
+    score: Callable[[Candidate], float]
+
+    def order(self, candidates: Sequence[Candidate]) -> list[int]:
+        """Positions of the candidates, best first: those that execute by score, then the others; ties as they came."""
+
+        def rank(position: int) -> tuple[bool, float]:
+            candidate = candidates[position]
+            return not candidate.executes, -self.score(candidate) if candidate.executes else 0.0
+
+        return sorted(range(len(candidates)), key=rank)
+
+    def choose(self, candidates: Sequence[Candidate]) -> int:
+        """Position of the chosen candidate.
+
+        Raises:
+            ValueError: there are no candidates.
+        """
+        _check(candidates)
+        return self.order(candidates)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Voting:
+    """Self-consistency: the candidates that execute vote with their results (Wang et al. 2023, on result sets)."""
+
+    name: str = "self_consistency"
+
+    def choose(self, candidates: Sequence[Candidate]) -> int:
+        """Position of the first candidate whose result has the most votes; of equal ones the one that came first.
+
+        Raises:
+            ValueError: there are no candidates.
+        """
+        _check(candidates)
+        return most_voted(ballots(candidates))
+
+
+Selector = Ranking | Voting
+
+
+def ballots(candidates: Sequence[Candidate]) -> list[str | None]:
+    """What each candidate votes for: the digest of its result, None where it does not execute."""
+    return [candidate.digest if candidate.executes else None for candidate in candidates]
+
+
+def most_voted(votes: Sequence[str | None]) -> int:
+    """Position of the first ballot of those that are most frequent; 0 when nobody votes."""
+    counts = Counter(vote for vote in votes if vote is not None)
+    most = max(counts.values(), default=0)
+    return next((position for position, vote in enumerate(votes) if vote is not None and counts[vote] == most), 0)
+
+
+def _steps(combine: Callable[[Sequence[float]], float]) -> Callable[[Candidate], float]:
+    """The score that combines step scores; a candidate without any comes last."""
+
+    def score(candidate: Candidate) -> float:
+        return combine(candidate.step_scores) if candidate.step_scores else -inf
+
+    return score
+
+
+def _last(scores: Sequence[float]) -> float:
+    return scores[-1]
+
+
+def _process_reward(candidate: Candidate) -> float:
+    reward = candidate.process_reward
+    return -inf if reward is None else reward
+
+
+def _outcome_score(candidate: Candidate) -> float:
+    return -inf if candidate.outcome_score is None else candidate.outcome_score
+
+
+def _as_they_came(candidate: Candidate) -> float:
+    return 0.0
+
+
+def _right(candidate: Candidate) -> float:
+    return float(candidate.right)
+
+
+FIRST_EXECUTABLE = Ranking("first_executable", _as_they_came)
+SELF_CONSISTENCY = Voting()
+OUTCOME_MODEL = Ranking("outcome_model", _outcome_score)
+PRM_MEAN = Ranking("prm_mean", _process_reward)
+PRM_MIN = Ranking("prm_min", _steps(min))
+PRM_PRODUCT = Ranking("prm_product", _steps(prod))
+PRM_LAST = Ranking("prm_last", _steps(_last))
+ORACLE = Ranking("oracle", _right)
+SELECTORS: tuple[Selector, ...] = (
+    FIRST_EXECUTABLE,
+    SELF_CONSISTENCY,
+    OUTCOME_MODEL,
+    PRM_MEAN,
+    PRM_MIN,
+    PRM_PRODUCT,
+    PRM_LAST,
+    ORACLE,
+)
+"""In the order in which tables show them."""
+
+
+def available(candidates: Sequence[Candidate]) -> tuple[Selector, ...]:
+    """The selectors for which these candidates carry scores: without a PRM none of its four, and so on."""
+    no_steps = any(candidate.step_scores is None for candidate in candidates)
+    no_outcome = any(candidate.outcome_score is None for candidate in candidates)
+
+    def usable(selector: Selector) -> bool:
+        if selector.name.startswith("prm_"):
+            return not no_steps
+        return selector is not OUTCOME_MODEL or not no_outcome
+
+    return tuple(selector for selector in SELECTORS if usable(selector))
+
+
+def _check(candidates: Sequence[Candidate]) -> None:
+    if not candidates:
+        raise ValueError("there are no candidates to choose from")
