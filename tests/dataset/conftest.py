@@ -1,9 +1,11 @@
-"""A small dataset folder in BIRD's layout, and one executor for all tests here."""
+"""A small dataset folder in BIRD's layout, one executor for all tests here, endpoints whose answers tests write."""
 
 import json
+import runpy
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +50,21 @@ def bird_root(tmp_path: Path) -> Path:
     (root / "dev").mkdir()
     (root / "dev" / "dev.json").write_text(json.dumps(rows[:9]), encoding="utf-8")
     return root
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Any]:
+    """The endpoint of tests/generation."""
+    path = Path(__file__).parents[1] / "generation" / "conftest.py"
+    running = runpy.run_path(str(path))["Endpoint"]()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def second_endpoint() -> Iterator[Any]:
+    """Another one."""
+    path = Path(__file__).parents[1] / "generation" / "conftest.py"
+    running = runpy.run_path(str(path))["Endpoint"]()
+    yield running
+    running.close()

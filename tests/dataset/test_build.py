@@ -15,7 +15,7 @@ import pytest
 
 from verl_sql.database.executor import Executor
 from verl_sql.database.gold_cache import GoldCache
-from verl_sql.dataset import build
+from verl_sql.dataset import build, prepare_job
 from verl_sql.dataset.build import Dataset, build_dataset
 from verl_sql.dataset.filters.errata import ErrataFilter
 from verl_sql.dataset.parquet import read_rows
@@ -28,7 +28,7 @@ from verl_sql.dataset.settings import Settings, settings_from
 def _one_executor(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """All builds here share one pool of workers, whose start is most of the time of a small build."""
     monkeypatch.setattr(executor, "close", lambda: None)
-    monkeypatch.setattr(build, "Executor", lambda workers, timeout: executor)
+    monkeypatch.setattr(prepare_job, "Executor", lambda workers, timeout: executor)
 
 
 def dataset(root: Path, splits: tuple[str, ...] = ("train", "dev"), errata: dict | None = None) -> Dataset:
@@ -145,15 +145,15 @@ def test_parts_of_an_earlier_run_are_taken_up(bird_root: Path, tmp_path: Path, m
     monkeypatch.setattr(build, "PART_SIZE", 4)
     build_dataset(dataset(bird_root), Settings(), tmp_path / "whole")
     decided: list[int] = []
-    original = build.Preparation.decide
+    original = prepare_job.Preparation.decide
 
-    def failing(self: build.Preparation, batch: list) -> list:
+    def failing(self: prepare_job.Preparation, batch: list) -> list:
         decided.append(len(batch))
         if len(decided) == 3:
             raise KeyboardInterrupt
         return original(self, batch)
 
-    monkeypatch.setattr(build.Preparation, "decide", failing)
+    monkeypatch.setattr(prepare_job.Preparation, "decide", failing)
     with pytest.raises(KeyboardInterrupt):
         build_dataset(dataset(bird_root), Settings(), tmp_path / "cut")
     build_dataset(dataset(bird_root), Settings(), tmp_path / "cut")

@@ -12,8 +12,11 @@ from verl_sql.dataset.example import Example
 from verl_sql.dataset.filters.errata import ErrataFilter
 from verl_sql.dataset.readers.records import MissingField
 from verl_sql.dataset.settings import settings_from
+from verl_sql.dataset.spreading.job import SpreadError
+from verl_sql.generation.asking import AskingError
 
 Reader = Callable[[Path, str], Iterable[Example]]
+FAULTS = (AskingError, DatabaseNotFound, FileNotFoundError, MissingField, SpreadError, ValueError)
 FileFinder = Callable[[Path, str], tuple[Path, ...]]
 
 
@@ -36,8 +39,8 @@ def prepare_dataset(
     try:
         dataset = _dataset(config, name, description, read, files, has_databases)
         settings = settings_from(OmegaConf.to_container(config.settings, resolve=True))  # type: ignore[arg-type]
-        report = build_dataset(dataset, settings, config.out, config.workers)
-    except (DatabaseNotFound, FileNotFoundError, MissingField, ValueError) as error:
+        report = build_dataset(dataset, settings, config.out, config.workers, config.ray_address)
+    except FAULTS as error:
         raise SystemExit(f"{name}: {error}") from error
     for line in summary_lines(report, config.out):
         print(line)

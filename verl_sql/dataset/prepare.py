@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,28 +10,16 @@ from typing import Any
 from verl_sql.database.catalog import Catalog, DatabaseNotFound
 from verl_sql.database.executor import Executor
 from verl_sql.database.introspect import DatabaseSchema
+from verl_sql.dataset.candidate import Candidate
+from verl_sql.dataset.consulting import Consultation
 from verl_sql.dataset.example import TEXT2SQL, Example
 from verl_sql.dataset.filters.gold_check import GoldCheck
 from verl_sql.dataset.parquet import Message
 from verl_sql.dataset.prompting import PromptTemplate, Tokenize, character_count, token_counter
 from verl_sql.dataset.reasons import Action, Finding, Reason
+from verl_sql.dataset.schema_texts import SchemaTexts
 from verl_sql.dataset.settings import Settings
-from verl_sql.schema.source import SchemaSource
 from verl_sql.sqltext.complexity import complexity
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An example on its way, with what has been found about it so far."""
-
-    example: Example
-    findings: tuple[Finding, ...] = ()
-
-    def with_findings(self, more: Iterable[Finding]) -> "Candidate":
-        """The same with more findings, each reason once."""
-        known = {finding.reason for finding in self.findings}
-        new = {finding.reason: finding for finding in more if finding.reason not in known}
-        return replace(self, findings=(*self.findings, *new.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +33,7 @@ class Prepared:
         prompt_length: their length, in tokens or characters; 0 when dropped before it was measured.
         findings: everything found that is not ignored.
         dropped: the finding that drops it, or None.
+        asked: (topic, answer) of what models were asked about it.
     """
 
     example: Example
@@ -52,6 +41,7 @@ class Prepared:
     prompt_length: int
     findings: tuple[Finding, ...]
     dropped: Finding | None
+    asked: tuple[tuple[str, str], ...] = ()
 
 
 class Preparation:
@@ -71,22 +61,31 @@ class Preparation:
         executor: Executor,
         schemas: Mapping[str, DatabaseSchema] | None = None,
     ) -> None:
-        """Load the template and the tokenizer."""
+        """Load the template and the tokenizer, connect to the models.
+
+        Raises:
+            AskingError: a model is not there.
+        """
         self.settings = settings
         self.catalog = catalog
-        self.schemas = schemas or {}
-        self.golds = GoldCheck(executor, settings.timeout, settings.slow_seconds, self.schemas)
+        known = schemas or {}
+        self.golds = GoldCheck(executor, settings.timeout, settings.slow_seconds, known)
+        self.texts = SchemaTexts(settings, known)
+        self.consultation = Consultation(settings, self.texts)
         self.template = PromptTemplate(settings.template)
         self.measure: Tokenize = token_counter(settings.tokenizer) if settings.tokenizer else character_count
 
     def decide(self, candidates: Sequence[Candidate]) -> list[Prepared]:
-        """Decide one batch; the order stays."""
+        """Decide one batch; the order stays.
+
+        Raises:
+            AskingError: a model's endpoint is at fault.
+        """
         databases = [self._locate(c.example) for c in candidates]
         found = self.golds.findings([(d, c.example) for d, c in zip(databases, candidates, strict=True)])
-        return [
-            self._finish(database, candidate.with_findings(findings))
-            for database, candidate, findings in zip(databases, candidates, found, strict=True)
-        ]
+        checked = [c.with_findings(findings) for c, findings in zip(candidates, found, strict=True)]
+        consulted = self.consultation.consult(list(zip(databases, checked, strict=True)))
+        return [self._finish(database, candidate) for database, candidate in zip(databases, consulted, strict=True)]
 
     def _locate(self, example: Example) -> Path | None:
         """The example's database, None when there is none."""
@@ -99,33 +98,15 @@ class Preparation:
 
     def _finish(self, database: Path | None, candidate: Candidate) -> Prepared:
         """Drop the candidate, or render its prompt and measure it."""
-        if self._dropping(candidate):
+        if candidate.dropping(self.settings):
             return self._decided(candidate, None, 0)
         try:
-            schema = self._schema(database, candidate.example)
+            schema = self.texts.shown(database, candidate.example, candidate.linked)
         except (OSError, sqlite3.DatabaseError) as error:
             return self._decided(candidate.with_findings([Finding(Reason.UNFIT_SCHEMA, str(error))]), None, 0)
         prompt = self.template.messages(candidate.example, schema)
         length = self.measure(prompt)
         return self._decided(candidate.with_findings(self._length_findings(length)), prompt, length)
-
-    def _schema(self, database: Path | None, example: Example) -> str:
-        """The schema text of an example: of its database, of `tables.json`, or what the dataset itself gives."""
-        source = self._source(example.split)
-        asked = (example.question, example.evidence, example.gold_sql)
-        if database is not None:
-            return source.text(database, example.db_id, *asked)
-        if example.db_id in self.schemas:
-            return source.text_without_database(self.schemas[example.db_id], *asked)
-        if example.schema_text:
-            return example.schema_text
-        raise FileNotFoundError(f"no database {example.db_id!r} and no schema in the dataset")
-
-    def _source(self, split: str) -> SchemaSource:
-        """How schemas are shown in one split."""
-        s = self.settings
-        scope = s.scope if split in s.train_splits else s.evaluation_scope
-        return SchemaSource(s.form, scope, s.descriptions, s.value_descriptions, s.examples)
 
     def _length_findings(self, length: int) -> list[Finding]:
         """A finding when the prompt is too long."""
@@ -133,30 +114,20 @@ class Preparation:
         limit = s.max_prompt_tokens if s.tokenizer else s.max_prompt_characters
         if limit is None or length <= limit:
             return []
-        return [Finding(Reason.LONG_PROMPT, f"{length} {self.unit}, at most {limit}")]
-
-    @property
-    def unit(self) -> str:
-        """What prompts are measured in."""
-        return "tokens" if self.settings.tokenizer else "characters"
-
-    def _dropping(self, candidate: Candidate) -> Finding | None:
-        """The first finding that drops the candidate."""
-        actions = self.settings.actions(candidate.example.split)
-        return next((f for f in candidate.findings if actions[f.reason] is Action.DROP), None)
+        return [Finding(Reason.LONG_PROMPT, f"{length} {s.unit}, at most {limit}")]
 
     def _decided(self, candidate: Candidate, prompt: list[Message] | None, length: int) -> Prepared:
         """The decision about a candidate; without a prompt it can only be dropped."""
         actions = self.settings.actions(candidate.example.split)
         findings = tuple(f for f in candidate.findings if actions[f.reason] is not Action.IGNORE)
-        dropped = self._dropping(candidate) or (candidate.findings[-1] if prompt is None else None)
+        dropped = candidate.dropping(self.settings) or (candidate.findings[-1] if prompt is None else None)
         example = candidate.example
         if dropped is None and not example.difficulty and example.ability == TEXT2SQL:
             example = replace(example, difficulty=str(complexity(example.gold_sql)))
         if dropped is None and findings:
             flags = sorted({str(f.reason) for f in findings})
             example = replace(example, details={**example.details, "flags": flags})
-        return Prepared(example, None if dropped else prompt, length, findings, dropped)
+        return Prepared(example, None if dropped else prompt, length, findings, dropped, candidate.asked)
 
 
 def to_json(prepared: Prepared) -> str:
@@ -169,6 +140,7 @@ def to_json(prepared: Prepared) -> str:
             "prompt": prepared.prompt,
             "prompt_length": prepared.prompt_length,
             "findings": [[f.reason, f.detail] for f in prepared.findings],
+            "asked": prepared.asked,
             "dropped": [prepared.dropped.reason, prepared.dropped.detail] if prepared.dropped else None,
         },
         ensure_ascii=False,
@@ -185,4 +157,5 @@ def from_json(line: str) -> Prepared:
         content["prompt_length"],
         tuple(Finding(Reason(reason), detail) for reason, detail in content["findings"]),
         Finding(Reason(dropped[0]), dropped[1]) if dropped else None,
+        tuple((topic, answer) for topic, answer in content["asked"]),
     )

@@ -1,6 +1,7 @@
 """What a preparation kept and dropped, and why: counted, and every dropped or flagged example by its id."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from verl_sql.dataset.prepare import Prepared
@@ -12,13 +13,29 @@ PAPER_COUNTS = {
     "Reasoning-SQL": "kept 8,026 of BIRD train's 9,428 after two LLMs flagged samples as wrong",
 }
 
+_THINK2SQL = "Think2SQL: 421 of BIRD train's 9,428 as erroneous or duplicate together"
+PAPER_DROPS = {
+    Reason.CONSENSUS: "Reasoning-SQL: 1,402 of BIRD train's 9,428",
+    Reason.DUPLICATE: _THINK2SQL,
+    Reason.GOLD_ERROR: _THINK2SQL,
+    Reason.GOLD_UNCOMPILABLE: _THINK2SQL,
+}
+"""What papers dropped for a reason like it, shown beside our counts of BIRD train."""
+
 
 class SplitReport:
-    """Counts of one split, added to example by example."""
+    """Counts of one split, added to example by example.
 
-    def __init__(self, unit: str) -> None:
-        """Nothing seen yet; `unit` is what prompts are measured in."""
+    Args:
+        unit: what prompts are measured in.
+        papers: what papers dropped, by reason.
+    """
+
+    def __init__(self, unit: str, papers: Mapping[Reason, str] | None = None) -> None:
+        """Nothing seen yet."""
         self.unit = unit
+        self.papers = papers or {}
+        self.models: dict[str, Counter[str]] = {}
         self.questions = 0
         self.kept = 0
         self.lengths: list[int] = []
@@ -30,6 +47,8 @@ class SplitReport:
     def add(self, prepared: Prepared) -> None:
         """Count one decided example."""
         self.questions += 1
+        for topic, answer in prepared.asked:
+            self.models.setdefault(topic, Counter())[answer] += 1
         if prepared.dropped:
             self._note(self._dropped, prepared, prepared.dropped)
             return
@@ -46,8 +65,9 @@ class SplitReport:
         return {
             "questions": self.questions,
             "kept": self.kept,
-            "dropped": _listed(self._dropped),
-            "flagged": _listed(self._flagged),
+            "dropped": _listed(self._dropped, self.papers),
+            "flagged": _listed(self._flagged, {}),
+            "models": {topic: dict(sorted(answers.items())) for topic, answers in sorted(self.models.items())},
             "prompt_length": {
                 "unit": self.unit,
                 "longest": ordered[-1] if ordered else 0,
@@ -65,11 +85,12 @@ class SplitReport:
         table.setdefault(finding.reason, []).append(entry | ({"detail": finding.detail} if finding.detail else {}))
 
 
-def _listed(table: dict[Reason, list[dict[str, str]]]) -> dict[str, Any]:
-    """Reason -> count, count by database, and the examples, in the order of the reasons."""
+def _listed(table: dict[Reason, list[dict[str, str]]], papers: Mapping[Reason, str]) -> dict[str, Any]:
+    """Reason -> count, the paper's where there is one, count by database, and the examples, in the reasons' order."""
     return {
         str(reason): {
             "count": len(table[reason]),
+            **({"paper": papers[reason]} if reason in papers else {}),
             "by_database": dict(Counter(entry["db_id"] for entry in table[reason]).most_common()),
             "examples": table[reason],
         }

@@ -3,16 +3,19 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from verl_sql.dataset.reasons import Action, Reason
 from verl_sql.dataset.sampling import Stratum
+from verl_sql.generation.asking import Asked
 from verl_sql.schema.render import SchemaForm
 from verl_sql.schema.restrict import SchemaScope
 
-TRAINING = dict.fromkeys(Reason, Action.DROP)
-# An evaluation keeps whatever can be scored, so that its questions stay those of the benchmark.
+# What models did not answer says nothing against a question.
+TELLING = (Reason.UNJUDGED, Reason.UNLINKED, Reason.UNKNOWN_NAMES)
+TRAINING = dict.fromkeys(Reason, Action.DROP) | dict.fromkeys(TELLING, Action.FLAG)
+# An evaluation keeps whatever can be scored, so that its questions stay those of the benchmark; judges are not asked.
 EVALUATION = {
     reason: Action.DROP
     if reason
@@ -22,7 +25,7 @@ EVALUATION = {
     }
     else Action.FLAG
     for reason in Reason
-}
+} | {Reason.CONSENSUS: Action.IGNORE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,10 @@ class Settings:
         train_actions: what to do for each reason in a split to train on.
         evaluation_actions: the same in every other split.
         train_splits: the splits to train on.
+        judges: the two models of the consensus filter; None leaves it out. They are asked in splits whose action for
+            `consensus` is not `ignore`.
+        linker: the model that links schemas; None links by names and values.
+        replies: folder where models' replies are remembered; None takes the default.
     """
 
     template: str = "reward_sql"
@@ -72,11 +79,30 @@ class Settings:
     train_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(TRAINING))
     evaluation_actions: Mapping[Reason, Action] = field(default_factory=lambda: dict(EVALUATION))
     train_splits: tuple[str, ...] = ("train",)
+    judges: tuple[Asked, Asked] | None = None
+    linker: Asked | None = None
+    replies: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a token limit without a tokenizer to count with."""
+        """Refuse a token limit without a tokenizer to count with, and to drop what a model did not judge.
+
+        Raises:
+            ValueError: saying which.
+        """
+        if Action.DROP in (self.train_actions[Reason.UNJUDGED], self.evaluation_actions[Reason.UNJUDGED]):
+            raise ValueError("unjudged never drops a question; flag or ignore it")
         if self.max_prompt_tokens is not None and not self.tokenizer:
             raise ValueError("max_prompt_tokens needs a tokenizer; give tokenizer=… or use max_prompt_characters")
+
+    @property
+    def unit(self) -> str:
+        """What prompts are measured in."""
+        return "tokens" if self.tokenizer else "characters"
+
+    def shared_by(self, hands: int) -> "Settings":
+        """The same for one of `hands` places that ask the same models at once."""
+        judges = (self.judges[0].shared_by(hands), self.judges[1].shared_by(hands)) if self.judges else None
+        return replace(self, judges=judges, linker=self.linker.shared_by(hands) if self.linker else None)
 
     def actions(self, split: str) -> Mapping[Reason, Action]:
         """What to do for each reason in one split."""
@@ -106,6 +132,8 @@ def settings_from(config: Mapping[str, Any]) -> Settings:
         train_splits=tuple(values.pop("train_splits", None) or ("train",)),
         train_actions=_actions(TRAINING, filters.get("train")),
         evaluation_actions=_actions(EVALUATION, filters.get("evaluation")),
+        judges=_judges(values.pop("consensus", None)),
+        linker=_endpoint(values.pop("linker", None)),
         **values,
     )
 
@@ -113,3 +141,20 @@ def settings_from(config: Mapping[str, Any]) -> Settings:
 def _actions(defaults: Mapping[Reason, Action], changes: Mapping[str, str] | None) -> dict[Reason, Action]:
     """The default actions with a config's changes."""
     return {**defaults, **{Reason(reason): Action(action) for reason, action in (changes or {}).items()}}
+
+
+def _judges(config: Mapping[str, Any] | None) -> tuple[Asked, Asked] | None:
+    """The two endpoints of the consensus filter; None when neither has an address."""
+    first, second = (_endpoint((config or {}).get(name)) for name in ("first", "second"))
+    if first is None and second is None:
+        return None
+    if first is None or second is None:
+        raise ValueError(
+            "the consensus filter needs two models: consensus.first.base_url and consensus.second.base_url"
+        )
+    return first, second
+
+
+def _endpoint(config: Mapping[str, Any] | None) -> Asked | None:
+    """An endpoint; None when it has no address."""
+    return Asked(**config) if config and config.get("base_url") else None

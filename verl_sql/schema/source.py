@@ -58,8 +58,16 @@ class SchemaSource:
         Raises:
             OSError, sqlite3.DatabaseError: the file cannot be read.
         """
-        known = _read(replace(self, scope=SchemaScope.FULL, linker=None), database, db_id, self._links)
+        known = self._known(database, db_id)
         return self._render(known, self._selection(known, question, evidence, gold))
+
+    def schema(self, database: Path, db_id: str) -> DatabaseSchema:
+        """The schema of a database file, read together with its text.
+
+        Raises:
+            OSError, sqlite3.DatabaseError: the file cannot be read.
+        """
+        return self._known(database, db_id).schema
 
     def text_without_database(
         self, schema: DatabaseSchema, question: str, evidence: str, gold: str, descriptions: Descriptions | None = None
@@ -70,6 +78,10 @@ class SchemaSource:
         blocks = mschema_blocks(schema, None, comments)
         known = _Known(schema, names_of(schema), comments, blocks, index)
         return self._render(known, self._selection(known, question, evidence, gold))
+
+    def _known(self, database: Path, db_id: str) -> _Known:
+        """What is kept of a database for all scopes and linkers."""
+        return _read(replace(self, scope=SchemaScope.FULL, linker=None), database, db_id, self._links)
 
     @property
     def _links(self) -> bool:

@@ -1,7 +1,6 @@
 """A small database for the conversion, and the conversions of real golds, made once."""
 
 import json
-import runpy
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +59,3 @@ def superhero(shared_dir: Path, executor: Executor) -> list[Converted]:
     entries = json.loads((root / "dev.json").read_text(encoding="utf-8"))
     queries = [(database, e["SQL"]) for e in entries if e["db_id"] == "superhero"]
     return [Converted(*q, r) for q, r in zip(queries, convert_all(queries, executor), strict=True)]
-
-
-@pytest.fixture
-def endpoint():
-    """The endpoint of tests/generation, whose answers a test writes."""
-    path = Path(__file__).parents[2] / "generation" / "conftest.py"
-    running = runpy.run_path(str(path))["Endpoint"]()
-    yield running
-    running.close()

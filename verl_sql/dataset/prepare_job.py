@@ -1,0 +1,46 @@
+"""The preparation of questions as a job that can be spread: batches of candidates in, their decisions as text out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from verl_sql.database.catalog import Catalog
+from verl_sql.database.executor import Executor
+from verl_sql.dataset.candidate import Candidate
+from verl_sql.dataset.prepare import Preparation, to_json
+from verl_sql.dataset.settings import Settings
+from verl_sql.dataset.tables_json import read_tables
+
+Decided = tuple[str, str]
+"""Lines of `prepare.to_json`, and of `golds.jsonl`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareJob:
+    """What to decide by: see `build.Dataset` and `Settings`."""
+
+    settings: Settings
+    db_root: Path | None
+    tables: Path | None
+
+    @contextmanager
+    def open(self, workers: int, hands: int) -> Iterator[Callable[[Sequence[Candidate]], Decided]]:
+        """See `spreading.job.Job`.
+
+        Raises:
+            DatabaseNotFound: the database root is not a folder.
+            FileNotFoundError: there is no such prompt template.
+            AskingError: a model is not there.
+        """
+        catalog = Catalog(self.db_root) if self.db_root is not None else None
+        schemas = read_tables(self.tables) if self.tables else {}
+        with Executor(workers, self.settings.timeout) as executor:
+            preparation = Preparation(self.settings.shared_by(hands), catalog, executor, schemas)
+            yield lambda batch: _decide(preparation, batch)
+
+
+def _decide(preparation: Preparation, batch: Sequence[Candidate]) -> Decided:
+    """The decisions about a batch, and what its golds gave."""
+    decided = preparation.decide(batch)
+    return "".join(f"{to_json(p)}\n" for p in decided), preparation.golds.record.take()
