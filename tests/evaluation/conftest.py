@@ -1,4 +1,4 @@
-"""A finished run in small."""
+"""A finished run in small, and what the tests of best-of-N ask."""
 
 import runpy
 from pathlib import Path
@@ -17,3 +17,9 @@ def synthetic() -> dict[str, Any]:
 def run_dir(synthetic: dict[str, Any], tmp_path: Path) -> Path:
     """A complete run directory."""
     return synthetic["write_run"](tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def judged() -> dict[str, Any]:
+    """The names of judged.py."""
+    return runpy.run_path(str(Path(__file__).with_name("judged.py")))

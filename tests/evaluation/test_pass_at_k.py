@@ -26,7 +26,7 @@ def test_prm_by_hand() -> None:
 
 
 def test_votes_by_hand() -> None:
-    # pairs: {b,a} {b,c} {b,b} right, first seen of a tie; {a,c} {a,b} {c,b} wrong. Triples: bac right as first of a tie,
+    # pairs: {b,a} {b,c} {b,b} right, first of a tie; {a,c} {a,b} {c,b} wrong. Triples: bac right as first of a tie,
     # bab and bcb by votes, acb wrong.
     found = [expected_right(SELF_CONSISTENCY, FOUR, n) for n in (1, 2, 3, 4)]
     assert found == pytest.approx([0.5, 0.5, 0.75, 1.0])

@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
         run_dirs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, as the recipes write them.")],
         as_json: Annotated[bool, typer.Option("--json", help="Print each summary as JSON.")] = False,
         markdown: Annotated[bool, typer.Option("--markdown", help="Print one Markdown table of all runs.")] = False,
+        lengths: Annotated[Path | None, typer.Option(help="Only draw chain length over steps into this PNG.")] = None,
     ) -> None:
         """Summarise a training run: accuracy before and after with intervals, reward, outcomes, a plot."""
         from verl_sql.evaluation.dumps import DumpError
@@ -30,6 +31,9 @@ def register(app: typer.Typer) -> None:
         from verl_sql.evaluation.statistics import MissingPackageError
 
         try:
+            if lengths is not None:
+                typer.echo("\n".join(write_lengths(run_dirs, lengths)))
+                return
             summaries = [write_report(run_dir) for run_dir in run_dirs]
         except (IncompleteRunError, DumpError, MissingPackageError) as error:
             typer.echo(f"verl-sql report: {error}", err=True)
@@ -60,6 +64,29 @@ def write_report(run_dir: Path) -> dict[str, Any]:
     write_summary(summary, run_dir / "summary.json")
     draw_run(run.metrics, summary, run_dir / "plot.png")
     return summary
+
+
+def write_lengths(run_dirs: Sequence[Path], path: Path) -> list[str]:
+    """Draw chain length and accuracy over the steps of runs; returns a line for each of them and what is drawn.
+
+    Args:
+        run_dirs: folders with a metrics.jsonl; finished or not.
+        path: the PNG file.
+
+    Raises:
+        IncompleteRunError: one has no such file, or it is none of verl's.
+        MissingPackageError: matplotlib is not installed.
+    """
+    from verl_sql.evaluation.length_plot import draw_lengths, length_table
+    from verl_sql.evaluation.run_directory import read_metrics
+
+    named_apart = len({run_dir.name for run_dir in run_dirs}) == len(run_dirs)
+    runs = {d.name if named_apart else str(d): read_metrics(d / "metrics.jsonl") for d in run_dirs}
+    draw_lengths(runs, path)
+    logged = [row for row in length_table(runs) if row["first"] is not None]
+    return [f"{row['run']}: {row['what']} {row['first']:.3f} -> {row['last']:.3f}" for row in logged] + [
+        f"wrote {path}"
+    ]
 
 
 def result_sentence(name: str, group: Mapping[str, Any]) -> str:

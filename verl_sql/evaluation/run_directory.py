@@ -53,7 +53,7 @@ def open_run(path: Path) -> RunDirectory:
     if not path.is_dir():
         raise IncompleteRunError(f"there is no run directory {path}")
     about = _about(path / "run.json")
-    metrics, dumps = _metrics(path / "metrics.jsonl"), _dumps(path / "validation")
+    metrics, dumps = read_metrics(path / "metrics.jsonl"), _dumps(path / "validation")
     trained = max((line.step for line in metrics), default=0)
     if trained > max(dumps):
         raise IncompleteRunError(f"{path} is not a complete run: no validation/{trained}.jsonl after its last step")
@@ -112,8 +112,12 @@ def _seconds(path: Path) -> dict[str, float]:
     return seconds
 
 
-def _metrics(path: Path) -> tuple[MetricsLine, ...]:
-    """verl's file logger: `{"step": 3, "data": {name: number}}` a line; NaN is written as null and left out here."""
+def read_metrics(path: Path) -> tuple[MetricsLine, ...]:
+    """verl's file logger: `{"step": 3, "data": {name: number}}` a line; NaN is written as null and left out here.
+
+    Raises:
+        IncompleteRunError: there is no such file, or a line is none of these.
+    """
     found = []
     for number, row in enumerate(_lines(path), 1):
         if not isinstance(row.get("step"), int) or not isinstance(row.get("data"), dict):
