@@ -83,7 +83,7 @@ def step_scores(tried: Sequence[tuple[Question, str]], scorer: StepScorer, scori
     """For each (question, SQL) the scores of its whole steps, in order; nothing where there is no step.
 
     Every step is executed (`WITH c1 … cj SELECT * FROM cj`), equal prefixes once, and shown to the model with its
-    result.
+    result, equal chains of a question once.
     """
     chains = [split_chain(sql) for _, sql in tried]
     shown = [i for i, chain in enumerate(chains) if chain.steps]
@@ -93,9 +93,11 @@ def step_scores(tried: Sequence[tuple[Question, str]], scorer: StepScorer, scori
         render_chain(prompt_text(tried[i][0].prompt), chains[i], found).text
         for i, found in zip(shown, results, strict=True)
     ]
+    distinct = list(dict.fromkeys(texts))
+    told = dict(zip(distinct, scorer.score(distinct) if distinct else [], strict=True))
     scores: list[list[float]] = [[] for _ in tried]
-    for i, told in zip(shown, scorer.score(texts) if texts else [], strict=True):
-        scores[i] = [float(score) for score in told]
+    for i, text in zip(shown, texts, strict=True):
+        scores[i] = [float(score) for score in told[text]]
     return scores
 
 
