@@ -19,9 +19,9 @@ RECIPE=reward_sql_dpo
 TITLE="Reward-SQL by DPO"
 PARTS=(data cold_start rollouts dpo evaluation)
 PART[dpo_set]=dpo
-KEEP=${KEEP:-4}           # pairs a question at most, those with the greatest difference first; null for all
-PAIRING=${PAIRING:-all}   # all | best_worst
-MARGIN=${MARGIN:-0.0}     # how much better the chosen one must be
+KEEP=${KEEP:-1}                # pairs a question at most, those with the greatest difference first; null for all
+PAIRING=${PAIRING:-best_worst} # best_worst | all
+MARGIN=${MARGIN:-0.0}          # how much better the chosen one must be
 GPUS=${GPUS:-8}
 
 needs() { if wanted dpo; then need_trl; fi; }

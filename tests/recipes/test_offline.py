@@ -64,7 +64,7 @@ def test_dpo_has_the_papers_hyper_parameters() -> None:
 @pytest.mark.parametrize("profile", ["cpu", "gpu"])
 def test_what_dpo_is_started_with(profile: str, tmp_path: Path) -> None:
     first, *command = told("reward_sql_dpo", tmp_path, profile, KEEP="3")
-    assert first == "set: preference pairing=all keep=3 margin=0.0"
+    assert first == "set: preference pairing=best_worst keep=3 margin=0.0"
     at = command.index("verl_sql.integration.dpo") + 1
     name = {"cpu": "dpo/reward_sql_cpu", "gpu": "dpo/reward_sql"}[profile]
     overrides = command[at + 2 :] if profile == "cpu" else command[at:]
