@@ -14,10 +14,10 @@ is executed (`WITH c1 … cj SELECT * FROM cj`), rendered with its result, and j
 A sample: gold `SELECT count(*) FROM singer`, completion `WITH a AS (SELECT * FROM singer) SELECT count(*) FROM a` ->
 OR = 1, K = 1; a PRM that says 0.8 of the step gives PR = 0.8 and, in mode `prm+rule_or`, score 1.8.
 
-A PRM is served by verl (`reward.reward_model.*`, `+prm=served`) or stands at `prm.base_url`; one that does not answer
-is asked again and then raises: that is never the policy's fault. In validation it is not asked unless
-`prm.in_validation` is true, and the score is OR. With a PRM the agent loop must be `verl_sql_steps`, which hands on the
-prompt that the PRM reads.
+A PRM is served by verl (`reward.reward_model.*`, `+prm=served`), stands at `prm.base_url`, or is loaded here from
+`prm.folder`; a server that does not answer is asked again and then raises: that is never the policy's fault. In
+validation it is not asked unless `prm.in_validation` is true, and the score is OR. With a PRM the agent loop must be
+`verl_sql_steps`, which hands on the prompt that the PRM reads.
 
 Use: `reward.custom_reward_function.path=<this file>` (or `pkg://verl_sql.reward_fns.reward_sql`), `name=`
 `compute_score`, with a PRM `compute_score_async`; `reward_kwargs`: mode, prm, weights, db_root, timeout, comparator,

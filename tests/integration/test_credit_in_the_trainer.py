@@ -78,15 +78,16 @@ def teach(folder: Path) -> None:
 def make_judge(policy: Path, folder: Path) -> None:
     """A process reward model with a random head, so that different steps get different scores."""
     import torch
+    from transformers import AutoModelForTokenClassification
 
-    from verl_sql.prm.model import make_reward_model
+    from verl_sql.prm.model import make_prm
 
-    model, tokenizer = make_reward_model(policy)
+    make_prm(policy, folder)
+    model = AutoModelForTokenClassification.from_pretrained(folder)
     torch.manual_seed(0)
     with torch.no_grad():
         model.score.weight.normal_(0, 0.1)
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")

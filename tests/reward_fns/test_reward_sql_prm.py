@@ -187,3 +187,23 @@ def test_a_text_longer_than_the_model_loses_its_front(score: Any, judge: Judge) 
     long = [{"role": "user", "content": "schema " * 1000}]
     assert json.loads(score(TWO, info={"raw_prompt": long})["step_scores"]) == [0.9, 0.4]
     assert len(judge.asked[0]["input"][0]) == 400
+
+
+def test_a_model_in_the_same_process(tmp_path: Path, league_root: Path) -> None:
+    from verl_sql.integration.tiny_policy import TinyPolicyShape, build_tiny_policy
+    from verl_sql.prm.model import make_prm
+
+    build_tiny_policy([ONE, TWO] * 10, tmp_path / "policy", TinyPolicyShape(vocab_size=400, layers=1))
+    make_prm(tmp_path / "policy", tmp_path / "prm")
+    info = {"db_id": "league", "raw_prompt": PROMPT}
+    options = {"mode": "prm+rule_or", "prm": {"folder": str(tmp_path / "prm")}, "db_root": str(league_root)}
+
+    async def all_at_once() -> list[dict[str, Any]]:
+        return await asyncio.gather(
+            *(compute_score_async("t", text, GOLD, info, **options) for text in [TWO, ONE, CUT, "nothing"] * 8)
+        )
+
+    rows = asyncio.run(all_at_once())
+    assert [json.loads(row["step_scores"]) for row in rows[:4]] == [[0.5, 0.5], [0.5], [0.5], []]
+    assert [row["score"] for row in rows[:4]] == [1.5, 1.5, 0.0, 0.0]
+    assert compute_score("t", TWO, GOLD, info, **options) == rows[0] == rows[-4]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from verl_sql.database.execution import Execution
 from verl_sql.database.executor import shared_executor
@@ -11,15 +11,25 @@ from verl_sql.prm.rendering import prompt_text, render_chain
 from verl_sql.prm.stepping import aexecute_steps, execute_steps
 from verl_sql.sqltext.chain import Chain
 
-if TYPE_CHECKING:
-    from verl_sql.prm.served import ServedPRM
+
+class StepJudge(Protocol):
+    """A process reward model as a reward function asks it: served, or in this process."""
+
+    def ask(self, text: str) -> tuple[float, ...]:
+        """P(correct) at each tag of a rendered chain."""
+        ...
+
+    async def aask(self, text: str) -> tuple[float, ...]:
+        """`ask`, awaited."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class PRMSettings:
-    """`reward_kwargs.prm`: where the process reward model is served.
+    """`reward_kwargs.prm`: where the process reward model is.
 
     Attributes:
+        folder: a model to load in the reward function's own process, instead of one that is served.
         base_url: `http://host:port` of a vLLM server; without it verl's router, whose address verl passes.
         tokenizer: folder of the model, or of its tokenizer alone; without it the one that verl serves.
         in_validation: whether samples of a validation are judged, too.
@@ -28,6 +38,7 @@ class PRMSettings:
         concurrency: requests under way at once, in each process.
     """
 
+    folder: str | None = None
     base_url: str | None = None
     tokenizer: str | None = None
     in_validation: bool = False
@@ -53,19 +64,23 @@ class PRMSettings:
             given.setdefault("tokenizer", tokenizer.name_or_path)
         return cls(**given)
 
-    def served(self) -> "ServedPRM":
-        """The server.
+    def judge(self) -> StepJudge:
+        """The model.
 
         Raises:
             ValueError: none is named.
         """
-        from verl_sql.prm.served import served_prm
+        if self.folder:
+            from verl_sql.prm.local import local_prm
 
+            return local_prm(self.folder)
         if not self.base_url or not self.tokenizer:
             raise ValueError(
-                "no process reward model: have verl serve one (+prm=served), or set reward_kwargs.prm.base_url and "
-                "prm.tokenizer; mode=rule_or does without"
+                "no process reward model: have verl serve one (+prm=served), or set reward_kwargs.prm.folder, or "
+                "prm.base_url and prm.tokenizer; mode=rule_or does without"
             )
+        from verl_sql.prm.served import served_prm
+
         return served_prm(self.base_url, self.tokenizer, self.timeout, self.tries, self.concurrency)
 
 
@@ -75,31 +90,31 @@ def score_steps(
     """P(correct) of each whole step of a chain; nothing for a chain without steps.
 
     Args:
-        model: where the process reward model is served.
+        model: where the process reward model is.
         database: SQLite file that the steps run on.
         chain: the answer, split.
         extra_info: what the reward function got; `raw_prompt` is the chat in front of the chain.
         timeout: seconds a query may run.
 
     Raises:
-        ValueError: no server, or no prompt.
-        PRMUnavailable: the server did not answer.
+        ValueError: no model, or no prompt.
+        PRMUnavailable: a served model did not answer.
     """
-    server, prompt = model.served(), _prompt(extra_info)
+    judge, prompt = model.judge(), _prompt(extra_info)
     if not chain.steps:
         return ()
-    return server.ask(_text(prompt, chain, execute_steps(shared_executor(), database, chain, timeout=timeout)))
+    return judge.ask(_text(prompt, chain, execute_steps(shared_executor(), database, chain, timeout=timeout)))
 
 
 async def ascore_steps(
     model: PRMSettings, database: Path, chain: Chain, extra_info: Mapping[str, Any], timeout: float
 ) -> Sequence[float]:
     """`score_steps` for an event loop."""
-    server, prompt = model.served(), _prompt(extra_info)
+    judge, prompt = model.judge(), _prompt(extra_info)
     if not chain.steps:
         return ()
     results = await aexecute_steps(shared_executor(), database, chain, timeout=timeout)
-    return await server.aask(_text(prompt, chain, results))
+    return await judge.aask(_text(prompt, chain, results))
 
 
 def _text(prompt: str, chain: Chain, results: Sequence[Execution]) -> str:
