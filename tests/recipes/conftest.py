@@ -1,6 +1,7 @@
 """Recipes as a user starts them, in the environment that the tests run in."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,9 +29,20 @@ def run_recipe() -> RunRecipe:
         name: str, out: Path, *overrides: str, timeout: float = 120, **variables: str
     ) -> "subprocess.CompletedProcess[str]":
         own = {"VENV": str(VENV), "PROFILE": "cpu", "OUT": str(out), "CACHE": str(out.parent / "cache")}
-        return subprocess.run(
-            ["bash", str(ROOT / "recipes" / f"{name}.sh"), *overrides],
-            env={**os.environ, **own, **variables}, capture_output=True, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
+        command = ["bash", str(ROOT / "recipes" / f"{name}.sh"), *overrides]
+        return _ended(command, {**os.environ, **own, **variables}, timeout)
 
     return run
+
+
+def _ended(command: list[str], env: dict[str, str], timeout: float) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a session of its own; when its time is up the whole session is ended, trainers included."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)  # the launcher ends what it started
+            out, err = process.communicate()
+            pytest.fail(f"not over after {timeout:g} s\n{out[-2000:]}\n{err[-2000:]}")
+    return subprocess.CompletedProcess(command, process.returncode, out, err)

@@ -1,11 +1,12 @@
 """Two steps of the real trainer with each reward function: its terms are in the training metrics and make up the score.
 
-Each case is a recipe of its own, or one that lends its policy. A policy of 300 steps of cold start writes the paper's
-format and some SQL that runs; cold starts are shared through the cache.
+Each case is a recipe of its own, or one that lends its policy. A policy of 150 steps of cold start writes the paper's
+format and some SQL that runs; cold starts are shared through a cache (VERL_SQL_TEST_CACHE names one that is there).
 """
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -56,10 +57,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_terms_are_in_the_training_metrics(name: str, folder: Path, run_recipe) -> None:
     case, out = CASES[name], folder / name
+    cache = os.environ.get("VERL_SQL_TEST_CACHE") or str(folder / "cache")
     path = f"{FUNCTION}.path=pkg://verl_sql.reward_fns.{case.reward}"
     done = run_recipe(
         case.recipe, out, "trainer.total_training_steps=2", path, *case.overrides, timeout=900,
-        SAMPLE=SAMPLE, COLD_START_STEPS="300", **case.variables,
+        SAMPLE=SAMPLE, COLD_START_STEPS="150", CACHE=cache, **case.variables,
     )  # fmt: skip
     log = out / "console.log"
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{log.read_text()[-3000:]}"
