@@ -110,9 +110,8 @@ def _of_split(folder: Path, split: str | None) -> list[Answered]:
     found = read_candidates(folder / "candidates.jsonl")
     kept = [question for question in found if split is None or question.split == split]
     if not kept:
-        raise CandidatesError(
-            f"{folder} holds no question of the split {split}, only {sorted({q.split for q in found})}"
-        )
+        others = ", ".join(sorted({question.split for question in found}))
+        raise CandidatesError(f"{folder} holds no question of the split {split}, only of {others}")
     return kept
 
 
