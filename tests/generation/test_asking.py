@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from verl_sql.generation.asking import Ask, Asked, Asker, AskingError, Unusable
+from verl_sql.generation.asked import Asked, AskingError, Unusable
+from verl_sql.generation.asking import Ask, Asker
 from verl_sql.generation.replies import UnusableReply
 
 

@@ -13,7 +13,7 @@ from verl_sql.dataset.filters.errata import ErrataFilter
 from verl_sql.dataset.readers.records import MissingField
 from verl_sql.dataset.settings import settings_from
 from verl_sql.dataset.spreading.job import SpreadError
-from verl_sql.generation.asking import AskingError
+from verl_sql.generation.asked import AskingError
 
 Reader = Callable[[Path, str], Iterable[Example]]
 FAULTS = (AskingError, DatabaseNotFound, FileNotFoundError, MissingField, SpreadError, ValueError)

@@ -7,15 +7,18 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from verl_sql.dataset.candidate import Candidate
 from verl_sql.dataset.example import TEXT2SQL
-from verl_sql.dataset.filters.consensus import ConsensusFilter
-from verl_sql.dataset.model_linking import Linked, ModelLinker
 from verl_sql.dataset.reasons import Action, Finding, Reason
 from verl_sql.dataset.schema_texts import LINKING, SchemaTexts
 from verl_sql.dataset.settings import Settings
-from verl_sql.generation.asking import Unusable
+from verl_sql.generation.asked import Unusable
+
+if TYPE_CHECKING:
+    from verl_sql.dataset.filters.consensus import ConsensusFilter
+    from verl_sql.dataset.model_linking import Linked, ModelLinker
 
 Located = tuple[Path | None, Candidate]
 
@@ -30,9 +33,16 @@ class Consultation:
             AskingError: a model is not there.
         """
         self.settings, self.texts = settings, texts
-        judges = settings.judges
-        self._consensus = ConsensusFilter(*judges, settings.replies) if judges else None
-        self._linker = ModelLinker(settings.linker, settings.replies) if settings.linker else None
+        self._consensus: ConsensusFilter | None = None
+        self._linker: ModelLinker | None = None
+        if settings.judges:  # the client behind both takes a second to import
+            from verl_sql.dataset.filters import consensus
+
+            self._consensus = consensus.ConsensusFilter(*settings.judges, settings.replies)
+        if settings.linker:
+            from verl_sql.dataset import model_linking
+
+            self._linker = model_linking.ModelLinker(settings.linker, settings.replies)
 
     def consult(self, located: Sequence[Located]) -> list[Candidate]:
         """The candidates with the models' answers, in their order.
@@ -89,7 +99,7 @@ class Consultation:
             return None
 
 
-def _with_selection(candidate: Candidate, answer: Linked | Unusable) -> Candidate:
+def _with_selection(candidate: Candidate, answer: "Linked | Unusable") -> Candidate:
     """The candidate with a model's selection, or with the finding that there is none."""
     if isinstance(answer, Unusable):
         return candidate.with_answer("linking", "unusable", [Finding(Reason.UNLINKED, answer.why)])

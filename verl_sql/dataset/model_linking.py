@@ -11,7 +11,8 @@ from functools import partial
 from verl_sql.database.introspect import DatabaseSchema
 from verl_sql.dataset.chats import chat_of
 from verl_sql.dataset.example import Example
-from verl_sql.generation.asking import Ask, Asked, Asker, Unusable
+from verl_sql.generation.asked import Asked, Unusable
+from verl_sql.generation.asking import Ask, Asker
 from verl_sql.generation.replies import UnusableReply, read_object
 from verl_sql.schema.restrict import Selection
 

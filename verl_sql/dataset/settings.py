@@ -8,7 +8,7 @@ from typing import Any
 
 from verl_sql.dataset.reasons import Action, Reason
 from verl_sql.dataset.sampling import Stratum
-from verl_sql.generation.asking import Asked
+from verl_sql.generation.asked import Asked
 from verl_sql.schema.render import SchemaForm
 from verl_sql.schema.restrict import SchemaScope
 

@@ -13,7 +13,7 @@ from verl_sql.dataset.parquet import read_rows
 from verl_sql.dataset.readers.bird import question_file, read_bird
 from verl_sql.dataset.reasons import Reason
 from verl_sql.dataset.settings import Settings, settings_from
-from verl_sql.generation.asking import Asked, AskingError, Unusable
+from verl_sql.generation.asked import Asked, AskingError, Unusable
 
 RIGHT, WRONG, BROKEN = Verdict(True, "fine"), Verdict(False, "no"), Unusable("silent")
 

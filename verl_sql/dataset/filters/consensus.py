@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from verl_sql.dataset.chats import chat_of
 from verl_sql.dataset.example import Example
 from verl_sql.dataset.reasons import Finding, Reason
-from verl_sql.generation.asking import Ask, Asked, Asker, AskingError, Unusable
+from verl_sql.generation.asked import Asked, AskingError, Unusable
+from verl_sql.generation.asking import Ask, Asker
 from verl_sql.generation.replies import read_object
 
 
