@@ -46,10 +46,18 @@ def register() -> None:
 
 def visible_registrations() -> dict[str, bool]:
     """What this plugin registers, by name, and whether verl's registries of this process hold it."""
+    from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
     from verl.plugin.platform import PlatformRegistry
+    from verl.trainer.ppo import core_algos
     from verl.trainer.ppo.v1 import trainer_base, trainer_sync  # noqa: F401 - as the trainer's process imports them
+    from verl.workers.utils import losses
 
-    seen = {"trainer verl_sql_sync": "verl_sql_sync" in trainer_base.TRAINER_REGISTRY}
+    seen = {
+        "trainer verl_sql_sync": "verl_sql_sync" in trainer_base.TRAINER_REGISTRY,
+        "estimator cocte_step_grpo": "cocte_step_grpo" in core_algos.ADV_ESTIMATOR_REGISTRY,
+        "agent loop verl_sql_steps": "verl_sql_steps" in _agent_loop_registry,
+        "loss of the actor": losses.ppo_loss.__module__ == losses.__name__ and hasattr(losses.ppo_loss, "__wrapped__"),
+    }
     if cpu_platform.is_requested():
         seen["platform cpu"] = PlatformRegistry.get("cpu") is not None
     return seen
