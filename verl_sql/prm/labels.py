@@ -25,6 +25,8 @@ Cut = Callable[[str, int], int]
 
 Record = dict[str, Any]
 
+ROUNDS = 4
+"""How often a prefix whose completions leave it is completed again, before its step stays unknown."""
 SEEDS_A_CALL = 10_000
 """Samplers count up from a call's seed for the completions of a prompt."""
 
@@ -79,7 +81,7 @@ class LabelCounts:
     Attributes:
         spent: completions sampled from the beginning and from prefixes.
         plain: completions that a plain loop would spend: those chains, and n from every step of every distinct one.
-        left_out: chains (of `gold_failed` questions) that got no record, by reason.
+        left_out: what gave no record, by reason: chains, questions (`gold_failed`) and completions (`left_the_prefix`).
         steps: labels by step position: right, wrong, unknown (behind a wrong step or beyond the budget).
     """
 
@@ -105,7 +107,7 @@ class LabelCounts:
             "chains": self.chains,
             "right_chains": self.right,
             "completions": {**self.spent, "spent": spent, "plain_loop": self.plain, "saved": self.plain - spent},
-            "left_out": dict(sorted(self.left_out.items())),
+            "left_out": {reason: n for reason, n in sorted(self.left_out.items()) if n},
             "steps": {str(position): dict(sorted(kinds.items())) for position, kinds in sorted(self.steps.items())},
         }
 
@@ -216,7 +218,19 @@ class _Search:
                 yield text[: answer.end], chain, answer.start, times
 
     def explore(self, depth: int) -> None:
-        """Complete the open prefixes of one depth, all questions together, as far as the budget goes."""
+        """Complete the open prefixes of one depth, all questions together, as far as the budget goes.
+
+        Completions that left their prefix say nothing, so a prefix may want some more after the first round.
+        """
+        for _ in range(ROUNDS):
+            wanted = self._wanted(depth)
+            if not wanted:
+                return
+            for missing, items in sorted(wanted.items()):
+                self._complete(missing, items)
+
+    def _wanted(self, depth: int) -> Wanted:
+        """What the open prefixes of a depth still want and the budget allows, by the number of completions."""
         left, wanted = self._left(), Wanted()
         for question, tree in zip(self._questions, self.trees, strict=True):
             for prefix in tree.open_prefixes(depth, self._settings.completions, self._settings.exact):
@@ -225,8 +239,7 @@ class _Search:
                 if left >= 0:
                     kept = prefix.text[: self._cut(prefix.text, len(prefix.text))]
                     wanted.setdefault(missing, []).append((question, prefix, Prompt(question.prompt, kept)))
-        for missing, items in sorted(wanted.items()):
-            self._complete(missing, items)
+        return wanted
 
     def _left(self) -> float:
         """Completions that the budget still allows."""
