@@ -105,7 +105,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, league_root: Path) -> Path:
         f"data.train_files={out}/train.parquet", f"data.val_files={out}/train.parquet",
         f"data.train_batch_size={QUESTIONS}", "data.max_prompt_length=96", "data.max_response_length=128",
         f"actor_rollout_ref.rollout.n={GROUP}", f"actor_rollout_ref.actor.ppo_mini_batch_size={QUESTIONS}",
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3", "actor_rollout_ref.actor.use_kl_loss=true",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4", "actor_rollout_ref.actor.use_kl_loss=true",
         "actor_rollout_ref.actor.policy_loss.loss_mode=verl_sql_step_ratio",
         f"+algorithm.kl_schedule={[list(pair) for pair in SCHEDULE.items()]}",
         f"+reward.custom_reward_function.reward_kwargs.db_root={league_root}",
