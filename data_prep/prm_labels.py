@@ -21,8 +21,9 @@ from verl_sql.dataset.sft.questions import read_questions
 from verl_sql.generation.sampler import Sampling, SamplingError
 from verl_sql.integration.rollout_sources import make_sampler
 from verl_sql.integration.rollouts import fingerprint
+from verl_sql.prm.cutting import token_cut
 from verl_sql.prm.label_files import Labeller, write_labels
-from verl_sql.prm.labels import LabelCounts, Labelling, LabelQuestion, Record, label_questions, token_cut
+from verl_sql.prm.labels import LabelCounts, Labelling, LabelQuestion, Record, label_questions
 
 
 @hydra.main(config_path="conf", config_name="prm_labels", version_base="1.3")

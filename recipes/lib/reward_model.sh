@@ -8,7 +8,7 @@
 #   reward_model_main NAME ARGUMENT...      the whole of a recipe that makes one
 #
 # MODEL must be the cold-started policy by then, MAX_PROMPT_LENGTH set, train and db_root too (data.sh, sft.sh).
-source "$(dirname "${BASH_SOURCE[0]}")/sft.sh"
+declare -F cold_start >/dev/null || source "$(dirname "${BASH_SOURCE[0]}")/sft.sh" # grpo.sh may have done so
 LABELS=${LABELS:-}                   # a file of data_prep/prm_labels.py; made when empty
 LABEL_QUESTIONS=${LABEL_QUESTIONS:-} # the first so many training questions; all when empty, on a CPU 1000
 LABEL_CHAINS=${LABEL_CHAINS:-8}      # chains a question
@@ -20,7 +20,7 @@ SHOW="$SHOW|prm labels: .*|prm: .*|orm: .*"
 PART[prm_labels]=prm
 LABEL_CODE=("data_prep=@$ROOT/data_prep/prm_labels.py" "conf.labels=@$ROOT/data_prep/conf/prm_labels.yaml")
 for room in sqltext database generation; do LABEL_CODE+=("code.$room=@$ROOT/verl_sql/$room"); done
-for file in labels label_files tree rendering stepping; do
+for file in labels label_files tree cutting rendering stepping; do
   LABEL_CODE+=("code.$file=@$ROOT/verl_sql/prm/$file.py")
 done
 TRAINING_CODE=("conf=@$ROOT/recipes/conf/reward_model")

@@ -1,7 +1,9 @@
 """Step labels on a tree worked out by hand: a scripted policy over a real database; and labels on disk."""
 
+import itertools
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +13,9 @@ import pytest
 
 from verl_sql.database.executor import Executor
 from verl_sql.generation.sampler import Sampling
+from verl_sql.prm.cutting import token_cut
 from verl_sql.prm.label_files import read_labels, write_labels
-from verl_sql.prm.labels import LabelCounts, Labelling, LabelQuestion, Record, label_questions, token_cut
+from verl_sql.prm.labels import LabelCounts, Labelling, LabelQuestion, Record, label_questions
 
 ASK = "How many players are older than 20?"
 GOLD = "SELECT count(*) FROM player WHERE age > 20"  # 3
@@ -142,11 +145,33 @@ def test_where_a_prefix_may_be_cut(policy: Path) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(policy)
     cut = token_cut(tokenizer)
-    for end in range(1, len(RIGHT) + 1):
-        at = cut(RIGHT, end)
-        kept, whole = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (RIGHT[:at], RIGHT))
-        assert at < end
-        assert whole[: len(kept)] == kept
+
+    def read(text: str) -> list[int]:
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    for chain in (RIGHT, FEW, "WITH é AS (SELECT '日本')), b AS (SELECT ((1)))\nSELECT 1"):
+        places = [cut(chain, end) for end in range(len(chain) + 1)]
+        assert places == sorted(places)
+        assert places[-1] == len(chain)
+        for end, at in enumerate(places):
+            assert at <= end
+            kept = read(chain[:at])
+            assert read(chain)[: len(kept)] == kept
+
+
+def test_brackets_that_share_a_token_with_what_follows() -> None:
+    class Merging:
+        """`)),` is one token, `))` another, everything else a token a character."""
+
+        def __call__(self, text: str, **_: object) -> dict[str, list]:
+            pieces = re.findall(r"\)\),|\)\)|.", text)
+            starts = [0, *itertools.accumulate(map(len, pieces))]
+            offsets = list(itertools.pairwise(starts))
+            return {"input_ids": [hash(piece) for piece in pieces], "offset_mapping": offsets}
+
+    cut = token_cut(Merging())
+    text = "a AS (f(x)), b"
+    assert [cut(text, end) for end in (9, 10, 11, 12, 14)] == [9, 9, 9, 12, 14]
 
 
 QUESTIONS = [LabelQuestion(f"q/{n}", (), "", Path(), {"question_id": str(n)}) for n in range(5)]

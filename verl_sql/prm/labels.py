@@ -6,7 +6,7 @@ Everything runs through the executor in bulk, and completions of many questions 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,12 @@ from typing import Any
 from verl_sql.database.execution import Execution
 from verl_sql.database.executor import Executor, Pair
 from verl_sql.generation.sampler import Completion, Message, Prompt, Sampler, Sampling
+from verl_sql.prm.cutting import at_the_end
 from verl_sql.prm.rendering import prompt_text, render_chain, render_result
 from verl_sql.prm.stepping import execute_chains
-from verl_sql.prm.tree import Prefix, PrefixTree, SampledChain
+from verl_sql.prm.tree import Cut, Prefix, PrefixTree, SampledChain
 from verl_sql.sqltext.chain import Chain, split_chain
 from verl_sql.sqltext.extract import extract_answer
-
-Cut = Callable[[str, int], int]
-"""(completion, end of a step) -> where a prefix is cut, at or before that end; see `token_cut`."""
 
 Record = dict[str, Any]
 
@@ -135,31 +133,13 @@ def label_questions(
         SamplingError: the policy gave no completions.
         ExecutorError: the pool is at fault.
     """
-    search = _Search(questions, sampler, executor, settings, cut or _at_the_end)
+    search = _Search(questions, sampler, executor, settings, cut or at_the_end)
     search.sample_chains()
     depth = 1
     while any(len(sampled.prefixes) >= depth for tree in search.trees for sampled in tree.chains):
         search.explore(depth)
         depth += 1
     return search.records(), search.counts
-
-
-def token_cut(tokenizer: Any) -> Cut:
-    """Cut a prefix where the token begins that holds the step's last character.
-
-    In `…),` bracket and comma are often one token; a prefix that ends between them would be continued from tokens
-    that the policy never writes. The few characters between cut and step end must then be sampled again.
-    """
-
-    def cut(completion: str, end: int) -> int:
-        offsets = tokenizer(completion, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        return max((start for start, stop in offsets if start < end <= stop), default=end)
-
-    return cut
-
-
-def _at_the_end(completion: str, end: int) -> int:
-    return end
 
 
 Wanted = dict[int, list[tuple[LabelQuestion, Prefix, Prompt]]]
@@ -191,7 +171,7 @@ class _Search:
         right = self._right([(self._questions[number], chain.text) for number, _, chain, _, _ in drafts])
         for (number, text, chain, start, times), is_right in zip(drafts, right, strict=True):
             ends = [start + step.end for step in chain.steps]
-            self.trees[number].add(SampledChain(text, chain, is_right, times), ends)
+            self.trees[number].add(SampledChain(text, chain, is_right, times), ends, self._cut)
             self.counts.plain += self._settings.completions * len(ends)
         self.counts.spent["from_the_beginning"] += sum(map(len, groups))
         self.counts.plain += sum(map(len, groups))
@@ -237,8 +217,7 @@ class _Search:
                 missing = self._settings.completions - prefix.tried
                 left -= missing
                 if left >= 0:
-                    kept = prefix.text[: self._cut(prefix.text, len(prefix.text))]
-                    wanted.setdefault(missing, []).append((question, prefix, Prompt(question.prompt, kept)))
+                    wanted.setdefault(missing, []).append((question, prefix, Prompt(question.prompt, prefix.kept)))
         return wanted
 
     def _left(self) -> float:

@@ -5,10 +5,13 @@ that many chains share needs few completions of its own. A step is wrong if ever
 beyond a wrong step nothing is explored.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from verl_sql.sqltext.chain import Chain
+
+Cut = Callable[[str, int], int]
+"""(completion, end of a step) -> where completions of that prefix begin, at or before the end; see `cutting`."""
 
 
 @dataclass(slots=True)
@@ -20,6 +23,7 @@ class Prefix:
         depth: steps in it.
         tried: completions from here that were judged, those of sampled chains included.
         right: those of them whose SQL is right.
+        kept: the beginning of `text` that a completion is sampled from.
         whole: it is a whole query without CTE, so there is nothing to complete.
     """
 
@@ -27,6 +31,7 @@ class Prefix:
     depth: int
     tried: int = 0
     right: int = 0
+    kept: str = ""
     whole: bool = False
 
     @property
@@ -76,11 +81,14 @@ class PrefixTree:
         self._known: dict[str, Prefix] = {}
         self.chains: list[SampledChain] = []
 
-    def add(self, sampled: SampledChain, ends: Sequence[int]) -> None:
-        """Add a distinct chain; `ends` are the ends of its steps in the completion."""
+    def add(self, sampled: SampledChain, ends: Sequence[int], cut: Cut) -> None:
+        """Add a distinct chain; `ends` are the ends of its steps in the completion, `cut` says where to go on from."""
         for depth, end in enumerate(ends, 1):
             text = sampled.completion[:end]
-            prefix = self._known.setdefault(text, Prefix(text, depth, whole=not sampled.chain.has_ctes))
+            if text not in self._known:
+                kept = text[: cut(sampled.completion, end)]
+                self._known[text] = Prefix(text, depth, kept=kept, whole=not sampled.chain.has_ctes)
+            prefix = self._known[text]
             prefix.tried += sampled.times
             prefix.right += sampled.times * sampled.right
             sampled.prefixes.append(prefix)
