@@ -188,6 +188,44 @@ async def test_the_database_of_a_sample(tokenizer: Any, tools: list[Any]) -> Non
     assert output.extra_fields["tool_log"][0]["status"] == "ok"
 
 
+async def test_the_reward_of_a_trajectory_through_verls_manager(
+    tokenizer: Any, tools: list[Any], db_root: Path
+) -> None:
+    """As verl's agent loop worker hands a trajectory over: tokens, and the loop's extra fields beside the sample's."""
+    import numpy as np
+    import torch
+    from verl import DataProto
+    from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    gold = "SELECT name FROM team WHERE name = 'ROMA'"
+    draft, call = (
+        "SELECT name FROM team WHERE name = 'Roma'",
+        call_text("search_literal", {"text": "planted assistant"}),
+    )
+    texts = [call_text("run_sql", {"sql": draft}), call, f"<answer>{gold}</answer>"]
+    output, _ = await run(tokenizer, tools, texts)
+    responses = torch.tensor([output.response_ids])
+    batch = DataProto.from_dict(
+        tensors={"responses": responses, "attention_mask": torch.ones_like(responses)},
+        non_tensors={
+            "data_source": np.array(["x"], dtype=object),
+            "reward_model": np.array([{"ground_truth": gold}], dtype=object),
+            "extra_info": np.array([{"db_id": "town"}], dtype=object),
+            "tool_extra_fields": np.array([output.extra_fields], dtype=object),
+        },
+    )
+    custom = {"path": "pkg://verl_sql.reward_fns.retoolsql", "name": "compute_score"}
+    custom["reward_kwargs"] = {"db_root": str(db_root)}
+    config = OmegaConf.create({"reward": {"custom_reward_function": custom}})
+    manager = get_reward_manager_cls("naive")(config, tokenizer, get_custom_reward_fn(config))
+    result = await manager.run_single(batch)
+    info = result["reward_extra_info"]
+    assert result["reward_score"] == pytest.approx(3.8)
+    assert (info["pred"], info["acc"], info["repaired"], info["turns"]) == (gold, 1.0, 1.0, 3.0)
+    assert (info["tool_run_sql"], info["tool_search_literal"], info["tool_failed"]) == (1.0, 1.0, 0.0)
+
+
 async def test_a_thousand_calls_at_once(db_root: Path, tmp_path: Path) -> None:
     """None is lost, none is later than its deadline, and each error is counted under its kind."""
     deadline = 8.0
