@@ -53,8 +53,11 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny policy with random weights."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
+    import torch
+
     from verl_sql.integration.tiny_policy import TinyPolicyShape, build_tiny_policy
 
+    torch.set_num_threads(1)  # models this small gain nothing by more
     out = tmp_path_factory.mktemp("policy")
     texts = [QUESTION, "WITH old AS (SELECT * FROM player WHERE age > 20)\nSELECT count(*) FROM old"] * 40
     build_tiny_policy(texts, out, TinyPolicyShape(vocab_size=400, hidden_size=64, layers=2))

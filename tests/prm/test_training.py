@@ -31,7 +31,7 @@ from verl_sql.prm.training import (
 
 FAST = {
     "learning_rate": 5e-3,
-    "max_steps": 30,
+    "max_steps": 40,
     "per_device_train_batch_size": 8,
     "per_device_eval_batch_size": 8,
     "use_cpu": True,
@@ -129,7 +129,7 @@ def test_a_model_that_learns_is_written_and_loaded(policy: Path, labels: Path, t
     good, bad = TransformersScorer(out, device="cpu").score([RECORDS[0]["text"], RECORDS[1]["text"]])
     assert min(good) > 0.8 > 0.2 > bad[0]
     assert json.loads((out / "prm_report.json").read_text())["held_out"] == told["held_out"]
-    assert [json.loads(line)["step"] for line in (tmp_path / "m.jsonl").read_text().splitlines()] == [10, 20, 30]
+    assert [json.loads(line)["step"] for line in (tmp_path / "m.jsonl").read_text().splitlines()] == [10, 20, 30, 40]
     assert lines(told)[0].startswith("all steps: ")
 
 
