@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from verl_sql.database.executor import Executor
+from verl_sql.database.limits import Limits
+from verl_sql.dataset import prepare_job
 
 QUESTIONS = [
     {"question": "How many shops?", "SQL": "SELECT count(*) FROM shop"},
@@ -33,6 +35,20 @@ QUESTIONS = [
 def executor() -> Iterator[Executor]:
     with Executor(1, timeout=20) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def backwards() -> Iterator[Executor]:
+    with Executor(1, timeout=20, limits=Limits(backwards=True)) as made:
+        yield made
+
+
+@pytest.fixture
+def one_pool(executor: Executor, backwards: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All builds share two pools of workers, whose start is most of the time of a small build."""
+    for pool in (executor, backwards):
+        monkeypatch.setattr(pool, "close", lambda: None)
+    monkeypatch.setattr(prepare_job, "Executor", lambda _, __, limits: backwards if limits.backwards else executor)
 
 
 @pytest.fixture

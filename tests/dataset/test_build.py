@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from verl_sql.database.executor import Executor
 from verl_sql.database.gold_cache import GoldCache
 from verl_sql.dataset import build, prepare_job
 from verl_sql.dataset.build import Dataset, build_dataset
@@ -23,12 +22,7 @@ from verl_sql.dataset.readers.bird import question_file, read_bird
 from verl_sql.dataset.reasons import Reason, meanings
 from verl_sql.dataset.settings import Settings, settings_from
 
-
-@pytest.fixture(autouse=True)
-def _one_executor(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All builds here share one pool of workers, whose start is most of the time of a small build."""
-    monkeypatch.setattr(executor, "close", lambda: None)
-    monkeypatch.setattr(prepare_job, "Executor", lambda workers, timeout: executor)
+pytestmark = pytest.mark.usefixtures("one_pool")
 
 
 def dataset(root: Path, splits: tuple[str, ...] = ("train", "dev"), errata: dict | None = None) -> Dataset:

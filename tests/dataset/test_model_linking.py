@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from verl_sql.database.introspect import Column, DatabaseSchema, Table
-from verl_sql.dataset import prepare_job
 from verl_sql.dataset.build import Dataset, build_dataset
 from verl_sql.dataset.model_linking import read_selection
 from verl_sql.dataset.parquet import read_rows
@@ -53,10 +52,7 @@ def test_unusable(text: str, why: str) -> None:
         read_selection(text, SCHEMA)
 
 
-@pytest.fixture(autouse=True)
-def _one_executor(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "close", lambda: None)
-    monkeypatch.setattr(prepare_job, "Executor", lambda workers, timeout: executor)
+pytestmark = pytest.mark.usefixtures("one_pool")
 
 
 def built(root: Path, endpoint: Any, tmp_path: Path, **settings: Any) -> dict[str, Any]:

@@ -196,5 +196,9 @@ def _restrict(connection: sqlite3.Connection, guard: Guard, limits: dict[str, An
     connection.execute("PRAGMA query_only=ON")
     connection.execute("PRAGMA temp_store=MEMORY")
     connection.execute("PRAGMA cache_size=-8000")
+    if limits["backwards"]:
+        from verl_sql.database.backwards import read_backwards
+
+        read_backwards(connection)
     connection.set_authorizer(guard.authorize)
     connection.set_progress_handler(guard.progress, PROGRESS_STEPS)

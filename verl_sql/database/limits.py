@@ -25,6 +25,7 @@ class Limits:
         recycle_memory_mb: a worker whose resident memory grew beyond this, in MiB, is replaced when idle.
         remembered_mb: memory for remembered results in one worker, in MiB.
         connections: open databases in one worker.
+        backwards: rows are read from the last to the first where no ORDER BY says otherwise, see `backwards.py`.
     """
 
     grace: float = 0.5
@@ -38,3 +39,4 @@ class Limits:
     recycle_memory_mb: int = 512
     remembered_mb: int = 128
     connections: int = 32
+    backwards: bool = False

@@ -51,6 +51,7 @@ class Preparation:
         settings: what to do.
         catalog: where the databases are; None for datasets that have none.
         executor: runs the golds.
+        backwards: runs them with `Limits(backwards=True)`.
         schemas: db_id -> schema, from a `tables.json`, for questions whose database is not there.
     """
 
@@ -59,6 +60,7 @@ class Preparation:
         settings: Settings,
         catalog: Catalog | None,
         executor: Executor,
+        backwards: Executor,
         schemas: Mapping[str, DatabaseSchema] | None = None,
     ) -> None:
         """Load the template and the tokenizer, connect to the models.
@@ -69,7 +71,7 @@ class Preparation:
         self.settings = settings
         self.catalog = catalog
         known = schemas or {}
-        self.golds = GoldCheck(executor, settings.timeout, settings.slow_seconds, known)
+        self.golds = GoldCheck(executor, backwards, settings.timeout, settings.slow_seconds, known)
         self.texts = SchemaTexts(settings, known)
         self.consultation = Consultation(settings, self.texts)
         self.template = PromptTemplate(settings.template)

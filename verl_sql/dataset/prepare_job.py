@@ -7,6 +7,7 @@ from pathlib import Path
 
 from verl_sql.database.catalog import Catalog
 from verl_sql.database.executor import Executor
+from verl_sql.database.limits import Limits
 from verl_sql.dataset.candidate import Candidate
 from verl_sql.dataset.prepare import Preparation, to_json
 from verl_sql.dataset.settings import Settings
@@ -35,8 +36,12 @@ class PrepareJob:
         """
         catalog = Catalog(self.db_root) if self.db_root is not None else None
         schemas = read_tables(self.tables) if self.tables else {}
-        with Executor(workers, self.settings.timeout) as executor:
-            preparation = Preparation(self.settings.shared_by(hands), catalog, executor, schemas)
+        seconds = self.settings.timeout
+        with (
+            Executor(workers, seconds, Limits()) as forwards,
+            Executor(workers, seconds, Limits(backwards=True)) as backwards,
+        ):
+            preparation = Preparation(self.settings.shared_by(hands), catalog, forwards, backwards, schemas)
             yield lambda batch: _decide(preparation, batch)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from verl_sql.dataset import prepare_job
 from verl_sql.dataset.build import Dataset, build_dataset
 from verl_sql.dataset.filters.consensus import ConsensusFilter, Judgement, Verdict
 from verl_sql.dataset.parquet import read_rows
@@ -18,10 +17,7 @@ from verl_sql.generation.asked import Asked, AskingError, Unusable
 RIGHT, WRONG, BROKEN = Verdict(True, "fine"), Verdict(False, "no"), Unusable("silent")
 
 
-@pytest.fixture(autouse=True)
-def _one_executor(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "close", lambda: None)
-    monkeypatch.setattr(prepare_job, "Executor", lambda workers, timeout: executor)
+pytestmark = pytest.mark.usefixtures("one_pool")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,19 @@ from verl_sql.database.introspect import DatabaseSchema
 from verl_sql.dataset.compiling import CompileCheck
 from verl_sql.dataset.example import TEXT2SQL, Example
 from verl_sql.dataset.filters.gold import gold_findings
+from verl_sql.dataset.filters.row_order import RowOrderCheck
 from verl_sql.dataset.filters.ties import TieProbe, tie_probes
 from verl_sql.dataset.filters.volatile import volatile_findings
 from verl_sql.dataset.gold_record import GoldRecord
-from verl_sql.dataset.reasons import Finding
+from verl_sql.dataset.reasons import Finding, Reason
+
+UNDETERMINED = frozenset(
+    (
+        *(Reason.TIME_DEPENDENT, Reason.IMPLICIT_TIME, Reason.RANDOM),
+        *(Reason.TIED_LIMIT, Reason.NESTED_TIE, Reason.UNORDERED_LIMIT),
+    )
+)
+"""Reasons for which a gold's result is not determined whatever the order of rows."""
 
 
 class GoldCheck:
@@ -20,15 +29,22 @@ class GoldCheck:
 
     Args:
         executor: runs the golds.
+        backwards: runs them with `Limits(backwards=True)`.
         timeout: seconds a gold may run.
         slow_seconds: seconds above which it counts as slow.
         schemas: db_id -> schema, from a `tables.json`, for questions whose database is not there.
     """
 
     def __init__(
-        self, executor: Executor, timeout: float, slow_seconds: float, schemas: Mapping[str, DatabaseSchema]
+        self,
+        executor: Executor,
+        backwards: Executor,
+        timeout: float,
+        slow_seconds: float,
+        schemas: Mapping[str, DatabaseSchema],
     ) -> None:
         """Nothing is run yet."""
+        self.row_order = RowOrderCheck(executor, backwards, timeout)
         self.executor = executor
         self.timeout = timeout
         self.slow_seconds = slow_seconds
@@ -44,10 +60,24 @@ class GoldCheck:
         executions = iter(results)
         ran = [(path, next(executions) if path is not None else None, example) for path, example in located]
         ties = self._ties(ran)
-        return [
+        found = [
             [*self._executed(outcome, example), *_volatile(example), *tied]
             for (_, outcome, example), tied in zip(ran, ties, strict=True)
         ]
+        return self._with_row_order(ran, found)
+
+    def _with_row_order(
+        self, ran: Sequence[tuple[Path | None, Execution | None, Example]], found: list[list[Finding]]
+    ) -> list[list[Finding]]:
+        """The findings, and for golds that nothing else makes undetermined what running them backwards says."""
+        open_ones = [
+            (i, (path, example.gold_sql, execution))
+            for i, (path, execution, example) in enumerate(ran)
+            if path is not None and execution is not None and UNDETERMINED.isdisjoint(f.reason for f in found[i])
+        ]
+        for (i, _), more in zip(open_ones, self.row_order.findings([one for _, one in open_ones]), strict=True):
+            found[i] += more
+        return found
 
     def _executed(self, execution: Execution | None, example: Example) -> list[Finding]:
         """What running or compiling one gold says."""
