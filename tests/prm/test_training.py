@@ -35,6 +35,7 @@ FAST = {
     "per_device_train_batch_size": 8,
     "per_device_eval_batch_size": 8,
     "use_cpu": True,
+    "train_sampling_strategy": "group_by_length",
     "logging_steps": 10,
     "seed": 0,
 }
