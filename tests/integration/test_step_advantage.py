@@ -133,7 +133,7 @@ def row_batches(draw, sessions: bool = False):
 
 
 @given(row_batches(sessions=True), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_cocte_equals_the_loop(rows: list[Row], step_mean: bool) -> None:
     rewards, groups, mask, credit = tensors(rows)
     found = cocte_step_grpo(rewards, groups, mask, credit, step_mean=step_mean)
@@ -141,7 +141,7 @@ def test_cocte_equals_the_loop(rows: list[Row], step_mean: bool) -> None:
 
 
 @given(row_batches(sessions=True))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_process_supervision_equals_the_loop(rows: list[Row]) -> None:
     _, groups, mask, credit = tensors(rows)
     found = deepseekmath_process(groups, mask, credit)
@@ -149,7 +149,7 @@ def test_process_supervision_equals_the_loop(rows: list[Row]) -> None:
 
 
 @given(row_batches())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_grpo_gives_every_token_its_rows_advantage(rows: list[Row]) -> None:
     rewards, groups, mask, credit = tensors(rows)
     expected = padded([[looped_advantage(rows, i)] * row.length for i, row in enumerate(rows)], mask.shape[1])
@@ -157,7 +157,7 @@ def test_grpo_gives_every_token_its_rows_advantage(rows: list[Row]) -> None:
 
 
 @given(row_batches())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_rows_sum_to_the_mean_of_their_segments_and_the_mask_holds(rows: list[Row]) -> None:
     rewards, groups, mask, credit = tensors(rows)
     weights = segment_weights(credit.step_RT, mask)
@@ -174,7 +174,7 @@ def test_rows_sum_to_the_mean_of_their_segments_and_the_mask_holds(rows: list[Ro
 
 
 @given(row_batches())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_signs_and_bounds(rows: list[Row]) -> None:
     """On the negative side, too, a step's share of Â lies in [0, 1]: never a positive advantage in a bad sample."""
     rewards, groups, mask, credit = tensors(rows)
@@ -263,7 +263,7 @@ def paper_loss(log_ratio, plain, mask, rows: Sequence[Row]) -> float:
 
 
 @given(row_batches(), st.integers(1, 4), st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_step_mean_is_exact_in_any_micro_batches(rows: list[Row], micro: int, seed: int) -> None:
     """verl's seq-mean-token-mean over micro-batches of any size, each padded by its own longest row."""
     rewards, groups, mask, credit = tensors(rows)

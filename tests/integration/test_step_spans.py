@@ -66,7 +66,7 @@ def resampled(text: str, seed: int) -> list[int]:
 
 
 @given(chains(), st.integers(0, 2**31), st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_each_span_is_the_least_that_holds_its_step(chain, seed: int, canonical: bool) -> None:
     items, text = chain
     ids = [*(TOKENIZER.encode(text) if canonical else resampled(text, seed)), TOKENIZER.eos_token_id]
@@ -87,7 +87,7 @@ def test_each_span_is_the_least_that_holds_its_step(chain, seed: int, canonical:
 
 
 @given(chains(), st.integers(0, 2**31), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_chain_that_breaks_off_gives_its_whole_steps(chain, seed: int, data) -> None:
     items, text = chain
     ids = resampled(text, seed)
@@ -102,7 +102,7 @@ def test_a_chain_that_breaks_off_gives_its_whole_steps(chain, seed: int, data) -
 
 
 @given(st.lists(st.integers(0, len(TOKENIZER) + 3), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_pieces_add_up_to_what_the_tokenizer_decodes(ids: list[int]) -> None:
     data = b"".join(map(BYTES, ids))
     assert data.decode("utf-8", "replace") == TOKENIZER.decode(ids, skip_special_tokens=True)
@@ -110,7 +110,7 @@ def test_pieces_add_up_to_what_the_tokenizer_decodes(ids: list[int]) -> None:
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_offsets_of_characters(data: bytes) -> None:
     offsets = char_offsets(data)
     text = data.decode("utf-8", "replace")

@@ -79,7 +79,7 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def judge(tokenizer_folder: Path) -> Iterator[Judge]:
     server = Judge(int((tokenizer_folder / "tag").read_text()))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
