@@ -46,5 +46,8 @@ def test_refused_before_anything_is_loaded(policy: Served, models: list[Served],
 
 
 def test_folders_and_hub_names_pass(tmp_path: Path) -> None:
+    with pytest.raises(ServedModelError, match="holds no model: there is no config.json"):
+        check_served(Served(str(tmp_path)), NONE)
+    (tmp_path / "config.json").write_text("{}")
     check_served(Served(str(tmp_path)), [Served("org/prm"), Served(str(tmp_path), "http://x")])
     assert make_sampler(Served(url="http://x/v1", name="m"), 0).base_url == "http://x/v1"  # type: ignore[attr-defined]

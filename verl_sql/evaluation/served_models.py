@@ -89,7 +89,10 @@ def check_served(policy: Served, models: Sequence[Served]) -> None:
     for option, served in zip(("--model", "--prm", "--orm"), (policy, *models), strict=True):
         if served.url and served is not policy and not served.model:
             raise ServedModelError(f"{option}-url needs the folder of the model's tokenizer as well: {option}")
-        if served.model.startswith(("/", ".")) and not Path(served.model).is_dir():
+        folder = Path(served.model)
+        if served.model.startswith(("/", ".")) and not folder.is_dir():
             raise ServedModelError(f"{option} {served.model} is not a folder")
+        if served.model and not served.url and folder.is_dir() and not (folder / "config.json").is_file():
+            raise ServedModelError(f"{option} {served.model} holds no model: there is no config.json in it")
         if served.kind not in ("transformers", "vllm"):
             raise ServedModelError(f"--scorer {served.kind} is neither transformers nor vllm")
