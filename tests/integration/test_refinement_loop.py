@@ -15,14 +15,17 @@ pytest.importorskip("verl")
 from omegaconf import OmegaConf
 from typer.testing import CliRunner
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, AgentLoopWorker, DictConfigWrap
+from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 from verl.workers.rollout.replica import TokenOutput
 from verl_sql.reward_fns.progress_sql import compute_score
 
 from verl_sql.cli import build_app
+from verl_sql.dataset.example import Example
+from verl_sql.dataset.parquet import SFT_SCHEMA, rl_row, write_rows
 from verl_sql.integration.refinement_loop import RefinementLoop
 from verl_sql.integration.tiny_policy import train_tokenizer
 from verl_sql.integration.validation_flag import validating
-from verl_sql.sqltext.turns import own_text, split_turns
+from verl_sql.sqltext.turns import feedback_text, own_text, split_turns
 
 GOLD = "SELECT name FROM team WHERE city = 'Rome'"
 WRONG = "SELECT name FROM team"
@@ -130,6 +133,26 @@ async def test_a_repair_in_training(tokenizer: Any, league_root: Path):
     text = tokenizer.decode(output.response_ids, skip_special_tokens=True)
     assert [turn.role for turn in split_turns(text)] == ["assistant", "tool", "assistant"]
     assert own_text(text, info) == own_text(text) == f"{WRONG}\n{GOLD}"
+
+
+@pytest.mark.usefixtures("training")
+async def test_the_warm_start_has_the_same_tokens(tokenizer: Any, league_root: Path, tmp_path: Path):
+    output, _ = await run(tokenizer, league_root, [WRONG, GOLD])
+    told = feedback_text(output.extra_fields["feedback"][0])
+    texts = [("user", "Teams of Rome?"), ("assistant", WRONG), ("user", told), ("assistant", GOLD)]
+    example = Example("own", "train", "0", "league", "Teams of Rome?", "", GOLD)
+    messages = [{"role": role, "content": text} for role, text in texts]
+    row = {"messages": messages, "extra_info": rl_row(example, messages[:1], 0)["extra_info"]}
+    write_rows(tmp_path / "sft.parquet", [row], SFT_SCHEMA)
+    settings = OmegaConf.create({"max_length": 500, "truncation": "error", "pad_mode": "no_padding"})
+    item = MultiTurnSFTDataset(str(tmp_path / "sft.parquet"), tokenizer, settings)[0]
+    newline = tokenizer.encode("\n")
+    assert item["input_ids"].tolist() == output.prompt_ids + output.response_ids + newline
+    trained = [place for place, mask in enumerate(item["loss_mask"].tolist()) if mask]
+    own = [0] * len(output.prompt_ids) + [*output.response_mask, 0]
+    more = [place for place in trained if not own[place]]
+    assert set(trained) >= {place for place, mask in enumerate(own) if mask}
+    assert [item["input_ids"][place].item() for place in more] == newline * 2  # what ends each of its turns
 
 
 async def test_reward_and_loop_agree(tokenizer: Any, league_root: Path, phase: bool | None):
