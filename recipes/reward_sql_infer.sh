@@ -21,6 +21,7 @@ TEMPERATURE=${TEMPERATURE:-1.0}
 MAX_TOKENS=${MAX_TOKENS:-}
 SEED=${SEED:-0}
 LATENCY=${LATENCY:-4} # questions a number of samples on which latency is measured; 0 leaves it out
+export VLLM_LOGGING_LEVEL=${VLLM_LOGGING_LEVEL:-ERROR}
 OUT=${OUT:-$ROOT/outputs/reward_sql_infer/$(date +%Y%m%d_%H%M%S)}
 
 check_inputs() {
@@ -33,11 +34,10 @@ check_inputs() {
   for file in "${files[@]}"; do [ -f "$file" ] || fail "VAL_FILE: there is no file $file"; done
 }
 
-# What vLLM needs where there is no GPU: single precision, no graphs, prompts in one piece.
+# What vLLM needs where there is no GPU: single precision, no graphs.
 engine_options() {
   if [ "$PROFILE" = cpu ]; then
-    printf -- '--engine=%s\n' dtype=float32 enforce_eager=true max_num_seqs=256 enable_chunked_prefill=false \
-      max_model_len="${MAX_MODEL_LEN:-2048}" max_num_batched_tokens="${MAX_MODEL_LEN:-4096}"
+    printf -- '--engine=%s\n' dtype=float32 enforce_eager=true max_num_seqs=256 max_model_len="${MAX_MODEL_LEN:-2048}"
   elif [ -n "${MAX_MODEL_LEN:-}" ]; then
     echo "--engine=max_model_len=$MAX_MODEL_LEN"
   fi

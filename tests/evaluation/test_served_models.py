@@ -46,7 +46,7 @@ def test_refused_before_anything_is_loaded(policy: Served, models: list[Served],
 
 
 def test_folders_and_hub_names_pass(tmp_path: Path) -> None:
-    with pytest.raises(ServedModelError, match="holds no model: there is no config.json"):
+    with pytest.raises(ServedModelError, match="holds no model: there is no config"):
         check_served(Served(str(tmp_path)), NONE)
     (tmp_path / "config.json").write_text("{}")
     check_served(Served(str(tmp_path)), [Served("org/prm"), Served(str(tmp_path), "http://x")])
