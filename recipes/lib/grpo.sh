@@ -1,7 +1,10 @@
 # GRPO (or PPO) with verl's trainer, the report, and the `main` of a recipe that does nothing else; sourced.
 #
 #   grpo_stage NAME [OVERRIDE...]   train MODEL as recipes/conf/recipe/$RECIPE.yaml says; $OUT/NAME then holds metrics.jsonl,
-#                                   validation/, rollouts/, checkpoint/ (the final policy) and verl's own checkpoints
+#                                   validation/, rollouts/, checkpoint/ (the final policy) and verl's own checkpoints.
+#                                   Overrides that name files of this run go into the array grpo_paths instead, and what
+#                                   lies there into grpo_inputs, as inputs of a stage
+#   grpo_settings                   refuses wrong settings in one sentence
 #   describe_run                    run.json: what the run was made with
 #   show_run NAME                   links to the stage's files at the top of $OUT, and `verl-sql report`
 #
@@ -11,6 +14,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/sft.sh"
 PARTS=(data cold_start grpo)
 ADVANTAGE=${ADVANTAGE:-grpo} # grpo, or gae for PPO
+grpo_paths=() grpo_inputs=()
+
+grpo_settings() { case $ADVANTAGE in grpo | gae) ;; *) fail "ADVANTAGE must be grpo or gae, not '$ADVANTAGE'" ;; esac; }
 
 train_grpo() {
   local name=$1 folder=$OUT/$1 last
@@ -29,7 +35,8 @@ train_grpo() {
     gae-cpu) args+=(+ppo=critic_cpu) ;;
     gae-gpu) args+=(+ppo=critic) ;;
   esac
-  VERL_FILE_LOGGER_PATH="$folder/metrics.jsonl" launched "$PY" -m verl.trainer.main_ppo "${args[@]}" "${grpo_overrides[@]}"
+  VERL_FILE_LOGGER_PATH="$folder/metrics.jsonl" launched "$PY" -m verl.trainer.main_ppo "${args[@]}" \
+    "${grpo_paths[@]}" "${grpo_overrides[@]}"
   last=$(cat "$folder/latest_checkpointed_iteration.txt")
   cp -rl "$folder/global_step_$last/actor/huggingface" "$folder/checkpoint"
 }
@@ -40,7 +47,7 @@ grpo_stage() {
   grpo_overrides=("$@" "${OVERRIDES[@]}")
   stage "$name" train_grpo "recipe=$RECIPE" "advantage=$ADVANTAGE" "${data_inputs[@]}" "model=$(reference "$MODEL")" \
     "seed=$SEED" "max_prompt_length=$MAX_PROMPT_LENGTH" "overrides=${grpo_overrides[*]}" \
-    "judge=${JUDGE_BASE_URL:-} ${JUDGE_MODEL:-}" \
+    "judge=${JUDGE_BASE_URL:-} ${JUDGE_MODEL:-}" "${grpo_inputs[@]}" \
     "conf=@$ROOT/recipes/conf" "reward_fns=@$ROOT/reward_fns" "code=@$ROOT/verl_sql"
 }
 
@@ -57,7 +64,7 @@ show_run() {
 }
 
 main() {
-  case $ADVANTAGE in grpo | gae) ;; *) fail "ADVANTAGE must be grpo or gae, not '$ADVANTAGE'" ;; esac
+  grpo_settings
   set_up
   check_inputs
   begin "$TITLE" "$@"

@@ -9,16 +9,39 @@ RECIPE = "reward_sql_grpo"
 SMALL = {
     "SAMPLE": "sizes.cold_start=160 sizes.train=32 sizes.dev=4 sizes.test=24 sizes.unseen=8",
     "COLD_START_STEPS": "12",
+    "N": "2",
 }
-STAGES = ["sample", "data", "sft_set", "policy", "cold_start", "grpo"]
+STAGES = ["sample", "data", "sft_set", "policy", "cold_start", "first_accuracy", "grpo", "best_of_n"]
 TWO_STEPS = "trainer.total_training_steps=2"
 
 
+def untrained_prm(folder: Path) -> Path:
+    """A process reward model with a random head. (Labels from a policy after 12 steps would all say "wrong".)"""
+    import torch
+
+    from verl_sql.integration.tiny_policy import TinyPolicyShape, build_tiny_policy
+    from verl_sql.prm.model import init_prm
+
+    build_tiny_policy(["SELECT name FROM player WHERE age > 30"] * 50, folder / "body", TinyPolicyShape(layers=1))
+    model, tokenizer = init_prm(folder / "body")
+    torch.manual_seed(0)
+    torch.nn.init.normal_(model.score.weight, std=0.1)
+    model.save_pretrained(folder / "prm")
+    tokenizer.save_pretrained(folder / "prm")
+    return folder / "prm"
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, run_recipe) -> Path:
-    """The folder of one whole run: sample, cold start of a few steps, two GRPO steps, report."""
+def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of a small run."""
+    return {**SMALL, "PRM": str(untrained_prm(tmp_path_factory.mktemp("reward_model")))}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_recipe, settings: dict[str, str]) -> Path:
+    """The folder of one whole run: sample, cold start of a few steps, two GRPO steps, best of two, report."""
     out = tmp_path_factory.mktemp("run") / "out"
-    done = run_recipe(RECIPE, out, TWO_STEPS, timeout=900, STALL_SECONDS="400", **SMALL)
+    done = run_recipe(RECIPE, out, TWO_STEPS, timeout=900, STALL_SECONDS="400", **settings)
     log = out / "console.log"
     tail = log.read_text(errors="replace")[-3000:] if log.is_file() else ""
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{tail}"
@@ -44,7 +67,10 @@ def test_reward_components_are_in_the_training_metrics(finished: Path) -> None:
     trained = [line["data"] for line in lines if "critic/score/mean" in line["data"]]
     assert len(trained) == 2
     for metrics in trained:
-        assert metrics["reward/acc/mean"] == pytest.approx(metrics["critic/score/mean"])
+        both = metrics["reward/process_reward/mean"] + metrics["reward/outcome_reward/mean"]
+        assert metrics["critic/score/mean"] == pytest.approx(both)
+        assert metrics["reward/outcome_reward/mean"] == pytest.approx(metrics["reward/acc/mean"])
+        assert metrics["reward/prm_asked/mean"] == 1.0
         shares = [value for key, value in metrics.items() if key.startswith("outcome/")]
         assert sum(shares) == pytest.approx(1.0)
 
@@ -72,18 +98,27 @@ def test_weights_changed_and_load(finished: Path) -> None:
 @pytest.mark.trainer
 def test_the_first_result_is_on_the_screen_before_training_goes_on(finished: Path) -> None:
     screen = (finished / "screen.txt").read_text().splitlines()
-    told = [line.split(":")[0] for line in screen if line.startswith(("validation ", "step "))]
-    before, after = (
-        "validation before training, EX in % [95 % interval]",
-        "validation after step 2, EX in % [95 % interval]",
-    )
-    assert told == [before, "step 1 of 2", "step 2 of 2", after]
+    wanted = ("verl_sql: after the cold start: EX", "step ", "validation ", "test, stage by stage: cold start")
+    told = [next(start for start in wanted if line.startswith(start)) for line in screen if line.startswith(wanted)]
+    assert told == [wanted[0], "step ", "step ", "validation ", wanted[3]]
 
 
 @pytest.mark.trainer
-def test_a_second_run_takes_every_stage_from_the_first(finished: Path, tmp_path: Path, run_recipe) -> None:
-    cache = str(finished.parent / "cache")
-    done = run_recipe(RECIPE, tmp_path / "out", TWO_STEPS, timeout=300, CACHE=cache, **SMALL)
+def test_the_gain_of_each_stage_is_in_the_summary(finished: Path) -> None:
+    summary = json.loads((finished / "summary.json").read_text())
+    assert summary["best_of_n"]["n"] == 2
+    assert summary["best_of_n"]["questions"] == 24
+    assert set(summary["best_of_n"]["accuracy"]) == {"self_consistency", "prm_mean", "oracle"}
+    assert (finished / "stages.png").stat().st_size > 10_000
+    assert len((finished / "best_of_n" / "candidates.jsonl").read_text().splitlines()) == 24
+
+
+@pytest.mark.trainer
+def test_a_second_run_takes_every_stage_from_the_first(
+    finished: Path, settings: dict[str, str], tmp_path: Path, run_recipe
+) -> None:
+    cache, out = str(finished.parent / "cache"), tmp_path / "out"
+    done = run_recipe(RECIPE, out, TWO_STEPS, timeout=300, CACHE=cache, **settings)
     assert done.returncode == 0, done.stderr
     taken = [line.split()[1] for line in done.stdout.splitlines() if "taken from the run of" in line]
     assert taken == [f"{stage}:" for stage in STAGES]
@@ -105,6 +140,12 @@ def test_a_second_run_takes_every_stage_from_the_first(finished: Path, tmp_path:
         ({"MODEL": "/no/such/model"}, "there is no model folder /no/such/model"),
         ({"BIRD_DIR": "/no/such/folder"}, "BIRD_DIR is for GPUs"),
         ({"ADVANTAGE": "ppo"}, "ADVANTAGE must be grpo or gae, not 'ppo'"),
+        ({"ADVANTAGE": "gae"}, "ADVANTAGE=gae knows no steps: set MODE=rule_or"),
+        ({"MODE": "both"}, "MODE must be rule_or, prm or prm+rule_or, not 'both'"),
+        ({"MODE": "rule_or", "ESTIMATOR": "cocte_step_grpo"}, "ESTIMATOR=cocte_step_grpo needs step scores"),
+        ({"ESTIMATOR": "gae"}, "ESTIMATOR must be grpo, cocte_step_grpo or deepseekmath_process, not 'gae'"),
+        ({"PRM": "/no/such/folder"}, "PRM=/no/such/folder is not a folder"),
+        ({"PRM_AT": "home"}, "PRM_AT must be served or local, not 'home'"),
     ],
 )
 def test_wrong_inputs_are_refused_before_anything_starts(

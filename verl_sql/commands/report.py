@@ -57,12 +57,15 @@ def write_report(run_dir: Path) -> dict[str, Any]:
     """
     from verl_sql.evaluation.plots import draw_run
     from verl_sql.evaluation.run_directory import open_run
+    from verl_sql.evaluation.stage_gains import draw_gains
     from verl_sql.evaluation.summary import summarize, write_summary
 
     run = open_run(run_dir)
     summary = summarize(run)
     write_summary(summary, run_dir / "summary.json")
     draw_run(run.metrics, summary, run_dir / "plot.png")
+    if "best_of_n" in summary:
+        draw_gains(summary, run_dir / "stages.png")
     return summary
 
 
@@ -96,6 +99,14 @@ def result_sentence(name: str, group: Mapping[str, Any]) -> str:
         f"{name}: EX {before} -> {after} on {group['questions']} questions "
         f"({group['gained']} gained, {group['lost']} lost, McNemar p = {group['mcnemar_p']:.2g})"
     )
+
+
+def gains_sentence(summary: Mapping[str, Any]) -> str:
+    """One line: accuracy on the main split after each stage."""
+    from verl_sql.evaluation.stage_gains import BARS, gains
+
+    shown = (f"{BARS[name][0]} {percent(accuracy)}" for name, accuracy in gains(summary).items())
+    return f"{summary['main_split']}, stage by stage: {', '.join(shown)}; wrote stages.png"
 
 
 def markdown_table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -135,6 +146,8 @@ def _print(summary: Mapping[str, Any], run_dir: Path) -> None:
         rewards = f"{training['first_reward']:.3f} at the first, {training['final_reward']:.3f} at the last"
         console.print(f"{training['steps']} steps; mean reward {rewards}")
     console.print(f"wrote {run_dir / 'summary.json'} and {run_dir / 'plot.png'}")
+    if "best_of_n" in summary:
+        console.print(gains_sentence(summary))
     main = summary["main_split"]
     for split in sorted(summary["by_split"], key=lambda split: split == main):
         console.print(result_sentence(split, summary["by_split"][split]))

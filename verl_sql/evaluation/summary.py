@@ -11,6 +11,7 @@ from typing import Any
 
 from verl_sql.evaluation.dumps import Completion, Question, pair, read_dump, read_questions
 from verl_sql.evaluation.run_directory import MetricsLine, RunDirectory
+from verl_sql.evaluation.stage_gains import stage_results
 from verl_sql.evaluation.statistics import mcnemar_exact, pass_at_k, wilson_interval
 
 REWARD = "critic/score/mean"
@@ -76,6 +77,7 @@ def summarize(run: RunDirectory) -> dict[str, Any]:
         "by_split": compare_by(results, lambda result: [result.question.split]),
         "by_exposure": compare_by(main, exposure_groups),
         "by_difficulty": compare_by(main, lambda result: [result.question.difficulty]),
+        **stage_results(run.path),
         "outcomes": {"before": outcomes(r.before for r in results), "after": outcomes(r.after for r in results)},
         "versions": run.about.get("versions") or installed_versions(),
         "settings": run.about.get("settings") or {},
