@@ -137,6 +137,9 @@ def print_summary(summary: Mapping[str, Any], out: Path) -> None:
     for name, shares in summary["quadrants"].items():
         told = ", ".join(f"{place.replace('_', ' ')} {100 * share:.1f}" for place, share in shares.items())
         console.print(f"PR/OR quadrants of {LABELS[name]}, %: {told}")
+    for name, found in summary["separation"].items():
+        told = f"{found['tied']} tied, {found['same_steps']} with the same steps"
+        console.print(f"{LABELS[name]}: AUC {found['auc']:.3f} on {found['pairs']} pairs of right and wrong, {told}")
     console.print(_samples_sentence(summary))
     console.print("seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in summary["seconds"].items()))
     for size, stages in summary.get("latency", {}).items():

@@ -14,6 +14,7 @@ from verl_sql.evaluation.candidates import Answered, Candidate
 from verl_sql.evaluation.pass_at_k import expected_right, sizes
 from verl_sql.evaluation.quadrants import quadrants
 from verl_sql.evaluation.selection import PRM_MEAN, Selector, available
+from verl_sql.evaluation.separation import separations
 from verl_sql.evaluation.statistics import mcnemar_exact, wilson_interval
 
 GREEDY = "greedy"
@@ -53,6 +54,7 @@ def summarize(questions: Sequence[Answered]) -> dict[str, Any]:
         "prm_without_dropping": accuracy(_without_dropping(questions)) if PRM_MEAN.name in chosen else None,
         "accuracy_over_n": accuracy_over_n(questions),
         "quadrants": quadrant_table(chosen),
+        "separation": separations(questions, common_selectors(questions)),
         "paired": [paired(chosen, *names) for names in combinations([c for c in COMPARED if c in chosen], 2)],
         "candidates": described(questions),
     }
