@@ -100,7 +100,7 @@ choose() {
   for option in "${label_engine[@]}"; do options+=(--engine "${option#engine.}"); done
   if [ -n "$PRM" ]; then options+=(--prm "$PRM"); fi
   if [ -n "$ORM" ]; then options+=(--orm "$ORM"); fi
-  "$VENV/bin/verl-sql" infer "${validation[0]}" "${options[@]}" 2>>"$OUT/console.log" >"$OUT/$1/table.txt"
+  VLLM_LOGGING_LEVEL=ERROR "$VENV/bin/verl-sql" infer "${validation[0]}" "${options[@]}" 2>>"$OUT/console.log" >"$OUT/$1/table.txt"
 }
 
 best_of_n() {
