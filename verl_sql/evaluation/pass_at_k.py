@@ -12,7 +12,7 @@ from math import comb, fsum
 from verl_sql.evaluation.candidates import Candidate
 from verl_sql.evaluation.selection import Ranking, Selector, ballots, most_voted
 
-MOST_SUBSETS = 256
+MOST_SUBSETS = 100
 """Votes are counted over every subset up to so many of them, else over so many drawn ones."""
 
 
