@@ -16,6 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from verl_sql.database.catalog import DatabaseNotFound
 from verl_sql.dataset.cocte.build import convert_file
 from verl_sql.dataset.cocte.settings import chain_settings_from
+from verl_sql.dataset.spreading.job import SpreadError
+from verl_sql.generation.sampler import SamplingError
 
 
 @hydra.main(config_path="conf", config_name="cocte", version_base="1.3")
@@ -28,10 +30,10 @@ def main(config: DictConfig) -> None:
             target = Path(config.out).expanduser() / source.name
             if target.resolve() == source.expanduser().resolve():
                 raise ValueError(f"out={config.out} would overwrite {source}")
-            report = convert_file(source.expanduser(), target, root, settings, config.workers)
+            report = convert_file(source.expanduser(), target, root, settings, config.workers, config.ray_address)
             counts = ", ".join(f"{name} {count}" for name, count in report["outcomes"].items())
             print(f"{target}: {report['questions']} questions; {counts}")
-    except (DatabaseNotFound, FileNotFoundError, TypeError, ValueError) as error:
+    except (DatabaseNotFound, FileNotFoundError, SamplingError, SpreadError, TypeError, ValueError) as error:
         raise SystemExit(f"cocte: {error}") from error
 
 

@@ -22,7 +22,7 @@ def read_backwards(connection: sqlite3.Connection) -> None:
     """Turn a connection around; before it is guarded."""
     connection.execute("PRAGMA reverse_unordered_selects=ON")
     for name, kind in (("sum", _Sum), ("avg", _Average)):
-        connection.create_window_function(name, 1, kind)  # type: ignore[arg-type]
+        connection.create_window_function(name, 1, kind)
 
 
 class _Kept:

@@ -143,3 +143,13 @@ def test_chains_of_a_model_join_those_of_the_rules(
     assert json.loads(info["details"]) == {"i": 0, "more_chains": [GOOD, f"{GOOD} ORDER BY (SELECT 1), (SELECT 2)"]}
     assert report["llm_completions"] == {"chain": 2, "differs": 2}
     assert report["chains_kept_by_threshold"]["0.0"] > report["chains_kept_by_threshold"]["0.5"]
+
+
+def test_processes_give_the_same_bytes(
+    source: Path, shop_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verl_sql.dataset.cocte.build.PART", 2)
+    for workers in (1, 2):
+        convert_file(source, tmp_path / f"{workers}.parquet", shop_root, ChainSettings(), workers=workers)
+    assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
+    assert (tmp_path / "1.cocte.json").read_bytes() == (tmp_path / "2.cocte.json").read_bytes()

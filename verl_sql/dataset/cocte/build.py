@@ -8,8 +8,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,19 @@ from verl_sql.dataset.cocte.reasons import ChainOutcome
 from verl_sql.dataset.cocte.settings import THRESHOLDS, ChainSettings
 from verl_sql.dataset.cocte.verify import Conversion, conversion_from, convert_all, verify_chains
 from verl_sql.dataset.parquet import RL_SCHEMA, missing_columns, read_rows, write_rows
+from verl_sql.dataset.spreading.spread import spread
 
-PART = 256
+PART = 128
 Row = dict[str, Any]
 
 
 def convert_file(
-    source: Path, out: Path, db_root: Path | None, settings: ChainSettings, workers: int | None = None
+    source: Path,
+    out: Path,
+    db_root: Path | None,
+    settings: ChainSettings,
+    workers: int | None = None,
+    ray_address: str | None = None,
 ) -> dict[str, Any]:
     """Give the questions of a prepared parquet their chains.
 
@@ -42,7 +50,8 @@ def convert_file(
         out: the parquet to write; `<stem>.cocte.json` beside it is the report.
         db_root: folder of the databases; None takes VERL_SQL_DB_ROOT.
         settings: what to do.
-        workers: worker processes; None takes all cores.
+        workers: processes that work at once; None takes all cores.
+        ray_address: of a Ray cluster to spread the work over; None stays on this machine.
 
     Returns:
         The report.
@@ -51,6 +60,7 @@ def convert_file(
         FileNotFoundError: there is no `source`.
         ValueError: `source` is no prepared parquet.
         DatabaseNotFound: there is no such root.
+        SpreadError: there is no cluster, or a process ended.
     """
     if not source.is_file():
         raise FileNotFoundError(f"no parquet {source}; prepare one with data_prep first")
@@ -59,11 +69,11 @@ def convert_file(
     root = db_root or os.environ.get("VERL_SQL_DB_ROOT")
     if not root:
         raise DatabaseNotFound("no folder of databases: give db_root=… or set VERL_SQL_DB_ROOT")
+    Catalog(root)
     parts = out.parent / ".cocte" / _fingerprint(source, settings)
     report = _Report()
-    with Executor(workers, settings.timeout) as executor:
-        converter = _Converter(Catalog(root), executor, settings)
-        write_rows(out, _converted(source, parts, converter, report), RL_SCHEMA)
+    files = _decide(source, parts, ConvertJob(settings, Path(root)), workers, ray_address)
+    write_rows(out, _converted(source, files, settings, report), RL_SCHEMA)
     written = {"source": source.name, "settings": settings.as_dict(), **report.as_dict()}
     _write(out.with_suffix(".cocte.json"), json.dumps(written, indent=1, ensure_ascii=False) + "\n")
     shutil.rmtree(parts.parent, ignore_errors=True)
@@ -136,6 +146,21 @@ class _Converter:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class ConvertJob:
+    """The conversion as a job that can be spread."""
+
+    settings: ChainSettings
+    db_root: Path
+
+    @contextmanager
+    def open(self, workers: int, hands: int) -> Iterator[Callable[[Sequence[Row]], list[dict[str, Any]]]]:
+        """See `spreading.job.Job`."""
+        llm = replace(self.settings.llm, concurrency=max(1, self.settings.llm.concurrency // hands))
+        with Executor(workers, self.settings.timeout) as executor:
+            yield _Converter(Catalog(self.db_root), executor, replace(self.settings, llm=llm)).decide
+
+
 class _Report:
     """Counts, and every question without a chain by its id."""
 
@@ -181,23 +206,40 @@ class _Report:
         }
 
 
-def _converted(source: Path, parts: Path, converter: _Converter, report: _Report) -> Iterator[Row]:
-    """The rows with their chains, counted on the way."""
+def _decide(source: Path, parts: Path, job: ConvertJob, workers: int | None, ray_address: str | None) -> list[Path]:
+    """The files of decisions, in the order of the rows; those that an earlier run left are kept as they are."""
     parts.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    waiting: deque[Path] = deque()
+
+    def undecided() -> Iterator[list[Row]]:
+        for batch in _batches(source):
+            files.append(parts / f"{len(files):06d}.json")
+            if not files[-1].is_file():
+                waiting.append(files[-1])
+                yield batch
+
+    with tqdm(desc=source.name, unit=" parts", disable=None) as bar:
+        for decided in spread(job, undecided(), workers, ray_address):
+            _write(waiting.popleft(), json.dumps(decided, ensure_ascii=False))
+            bar.update()
+    return files
+
+
+def _batches(source: Path) -> Iterator[list[Row]]:
+    """The rows of a parquet, a part at a time."""
     rows = read_rows(source)
-    with tqdm(desc=source.name, unit=" questions", disable=None) as bar:
-        for number in range(10**9):
-            batch = list(islice(rows, PART))
-            if not batch:
-                return
-            file = parts / f"{number:06d}.json"
-            if not file.is_file():
-                _write(file, json.dumps(converter.decide(batch), ensure_ascii=False))
-            for row, values in zip(batch, json.loads(file.read_text(encoding="utf-8")), strict=True):
-                found = conversion_from(values["conversion"])
-                report.add(row["extra_info"], found, values["chains"], values["written"])
-                yield _with_chains(row, diverse(values["chains"], converter.settings.diversity))
-            bar.update(len(batch))
+    while batch := list(islice(rows, PART)):
+        yield batch
+
+
+def _converted(source: Path, files: Sequence[Path], settings: ChainSettings, report: _Report) -> Iterator[Row]:
+    """The rows with their chains, counted on the way."""
+    for file, batch in zip(files, _batches(source), strict=True):
+        for row, values in zip(batch, json.loads(file.read_text(encoding="utf-8")), strict=True):
+            found = conversion_from(values["conversion"])
+            report.add(row["extra_info"], found, values["chains"], values["written"])
+            yield _with_chains(row, diverse(values["chains"], settings.diversity))
 
 
 def _with_chains(row: Row, chains: Sequence[str]) -> Row:
