@@ -5,7 +5,7 @@ import doctest
 import pytest
 
 from verl_sql.prm import metrics
-from verl_sql.prm.metrics import ScoredStep, accuracy, auc, calibration_error, position_means, report
+from verl_sql.prm.metrics import FINAL, ScoredStep, accuracy, auc, calibration_error, position_means, report
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,16 @@ def test_a_report_by_position_and_the_baseline() -> None:
     assert found["by_position"]["2"]["auc"] == 0.0
     assert found["position_only_auc"] == 0.5
     assert report([ScoredStep(1, 1, 0.9), ScoredStep(2, 0, 0.9)], {1: 0.9, 2: 0.1})["position_only_auc"] == 1.0
+
+
+def test_final_queries_are_no_steps() -> None:
+    steps = [ScoredStep(1, 1, 0.9), ScoredStep(1, 0, 0.2)]
+    finals = [ScoredStep(FINAL, 0, 0.9), ScoredStep(FINAL, 1, 0.2)]
+    both = report([*steps, *finals], {FINAL: 0.5, 1: 0.5})
+    assert {**both, "final_query": None} == {**report(steps, {1: 0.5}), "final_query": None}
+    assert (both["final_query"]["auc"], both["final_query"]["steps"]) == (0.0, 2)
+    outcome = report(finals, {FINAL: 0.5})
+    assert (outcome["auc"], outcome["by_position"], "final_query" in outcome) == (0.0, {}, False)
 
 
 def test_position_means() -> None:

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from verl_sql.prm.encoding import encode
-from verl_sql.prm.model import init_prm, is_outcome_model, make_prm
+from verl_sql.prm.model import init_prm, make_prm, reads_final
 from verl_sql.prm.rendering import STEP_TAG
 from verl_sql.prm.scoring import EndpointScorer, TransformersScorer
 from verl_sql.prm.served import PRMUnavailable
@@ -130,7 +130,7 @@ def test_an_untrained_model_is_undecided_and_a_policy_is_none(policy: Path, tmp_
     scorer = TransformersScorer(made, device="cpu")
     assert scorer.score([TEXTS[3]]) == [[0.5, 0.5, 0.5]]
     assert scorer.score_final
-    assert is_outcome_model(made)
+    assert reads_final(made)
     with pytest.raises(ValueError, match="holds no process reward model"):
         TransformersScorer(policy)
     with pytest.raises(FileNotFoundError, match="no model folder"):

@@ -72,6 +72,7 @@ def settings(**options: Any) -> PrmTraining:
     [
         ({}, [(1.0, 1), (0.0, 0), (None, 0)]),
         ({"soft": True}, [(0.75, 1), (0.0, 0), (None, 0)]),
+        ({"score_final": True}, [(1.0, 1), (0.0, 0), (None, 0), (1.0, 1)]),
         ({"outcome": True}, [(None, 0), (None, 0), (None, 0), (1.0, 1)]),
     ],
 )
@@ -82,6 +83,7 @@ def test_what_each_tag_is_to_learn(options: dict[str, bool], expected: list[tupl
 def test_a_query_without_cte_has_one_tag_either_way() -> None:
     plain = {**record(0, (0,)), "outcome_text": f"SELECT 1\n1{STEP_TAG}\n"}
     assert targets(plain, settings(outcome=True)) == targets(plain, settings()) == [(0.0, 0)]
+    assert targets(plain, settings(score_final=True)) == [(0.0, 0)]
 
 
 def test_targets_stand_at_the_tags_and_only_there(prm: Path) -> None:
@@ -138,11 +140,22 @@ def test_an_outcome_model_learns_from_the_last_tag(policy: Path, labels: Path, t
     out = tmp_path / "orm"
     told = train(settings(policy=str(policy), labels=labels, out=out, outcome=True, held_out=0.2, training=FAST))
     assert told["held_out"]["steps"] == 16
+    assert not json.loads((out / "config.json").read_text())["tie_word_embeddings"]
     assert told["held_out"]["auc"] > 0.95
     scorer = TransformersScorer(out, device="cpu")
     assert scorer.score_final
     wrong, right = scorer.score([RECORDS[0]["outcome_text"], RECORDS[1]["outcome_text"]])
     assert right[-1] > 0.8 > 0.2 > wrong[-1]
+
+
+def test_a_process_model_may_score_the_final_query(policy: Path, labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prm"
+    told = train(settings(policy=str(policy), labels=labels, out=out, score_final=True, held_out=0.2, training=FAST))
+    assert told["held_out"]["final_query"]["steps"] == told["held_out"]["by_position"]["1"]["steps"] == 16
+    assert min(told["held_out"]["auc"], told["held_out"]["final_query"]["auc"]) > 0.9
+    scorer = TransformersScorer(out, device="cpu")
+    assert scorer.score_final
+    assert [len(own) for own in scorer.score([RECORDS[0]["outcome_text"], RECORDS[0]["text"]])] == [3, 2]
 
 
 def test_what_cannot_be_trained_says_why(policy: Path, labels: Path, tmp_path: Path) -> None:

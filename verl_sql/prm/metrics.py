@@ -7,13 +7,13 @@ from typing import Any
 
 BINS = 10
 """Bins of equal width for the calibration error."""
-ENOUGH = 100
-"""Steps that a position needs for its numbers to be worth a comparison."""
+FINAL = 0
+"""The position of a final query, which is no step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredStep:
-    """A step that has a label: its position in the chain (from 1), the label (0 or 1), the model's score in [0, 1]."""
+    """A step that has a label: its position in the chain (from 1; FINAL), the label (0 or 1), its score in [0, 1]."""
 
     position: int
     label: int
@@ -67,14 +67,17 @@ def report(steps: Sequence[ScoredStep], position_means: Mapping[int, float]) -> 
 
     Returns:
         steps, correct (share), auc, position_only_auc, calibration_error, accuracy, and `by_position` with the same
-        for each position. At one position the baseline knows nothing: 0.5.
+        for each position. At one position the baseline knows nothing: 0.5. Final queries have numbers of their own,
+        `final_query`; where there is nothing else (an outcome model) they are the numbers.
     """
-    overall = _numbers(steps)
-    baseline = auc([position_means.get(step.position, 0.5) for step in steps], [step.label for step in steps])
+    finals = [step for step in steps if step.position == FINAL]
+    own = [step for step in steps if step.position != FINAL] or finals
+    baseline = auc([position_means.get(step.position, 0.5) for step in own], [step.label for step in own])
     by_position: dict[str, Any] = {}
-    for position in sorted({step.position for step in steps}):
-        by_position[str(position)] = _numbers([step for step in steps if step.position == position])
-    return {**overall, "position_only_auc": _round(baseline), "by_position": by_position}
+    for position in sorted({step.position for step in own} - {FINAL}):
+        by_position[str(position)] = _numbers([step for step in own if step.position == position])
+    found = {**_numbers(own), "position_only_auc": _round(baseline), "by_position": by_position}
+    return {**found, "final_query": _numbers(finals)} if finals and own is not finals else found
 
 
 def position_means(labelled: Sequence[tuple[int, int]]) -> dict[int, float]:

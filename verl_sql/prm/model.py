@@ -11,17 +11,20 @@ from verl_sql.prm.rendering import STEP_TAG
 LABELS = {0: "wrong", 1: "correct"}
 CORRECT = 1
 """The class whose probability is the score of a step."""
-OUTCOME_KEY = "verl_sql_outcome"
-"""In a checkpoint's config: whether it is an outcome model, which reads the final query as well."""
+OUTCOME_KEY, FINAL_KEY = "verl_sql_outcome", "verl_sql_score_final"
+"""In a checkpoint's config: whether it is an outcome model, and whether it reads and scores the final query."""
 
 
-def make_prm(policy: str | Path, out: str | Path, *, outcome: bool = False, dtype: str = "float32") -> Path:
+def make_prm(
+    policy: str | Path, out: str | Path, *, outcome: bool = False, score_final: bool = False, dtype: str = "float32"
+) -> Path:
     """Write a reward model that is not trained yet; transformers and vLLM load the folder.
 
     Args:
         policy: folder or hub name of a causal model of an architecture that has a token classifier.
         out: folder to write.
-        outcome: whether it is to be an outcome model.
+        outcome: whether it is to be an outcome model, which scores the final query alone.
+        score_final: whether a process reward model is to score the final query like a step.
         dtype: of the weights.
 
     Returns:
@@ -30,13 +33,15 @@ def make_prm(policy: str | Path, out: str | Path, *, outcome: bool = False, dtyp
     Raises:
         FileNotFoundError: `policy` looks like a folder and is none.
     """
-    model, tokenizer = init_prm(policy, outcome=outcome, dtype=dtype)
+    model, tokenizer = init_prm(policy, outcome=outcome, score_final=score_final, dtype=dtype)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return Path(out)
 
 
-def init_prm(policy: str | Path, *, outcome: bool = False, dtype: str = "float32") -> tuple[Any, Any]:
+def init_prm(
+    policy: str | Path, *, outcome: bool = False, score_final: bool = False, dtype: str = "float32"
+) -> tuple[Any, Any]:
     """Model and tokenizer of `make_prm`, not written. Every score is 0.5 so far.
 
     Raises:
@@ -54,6 +59,7 @@ def init_prm(policy: str | Path, *, outcome: bool = False, dtype: str = "float32
     config.tie_word_embeddings = False  # it has no language head
     config.classifier_dropout = 0.0
     setattr(config, OUTCOME_KEY, outcome)
+    setattr(config, FINAL_KEY, score_final or outcome)
     model = AutoModelForTokenClassification.from_pretrained(name, config=config, dtype=dtype)
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer), pad_to_multiple_of=64, mean_resizing=False)
@@ -61,11 +67,12 @@ def init_prm(policy: str | Path, *, outcome: bool = False, dtype: str = "float32
     return model, tokenizer
 
 
-def is_outcome_model(folder: str | Path) -> bool:
-    """Whether a checkpoint is an outcome model."""
+def reads_final(folder: str | Path) -> bool:
+    """Whether a checkpoint wants chains rendered with their final query."""
     from transformers import AutoConfig
 
-    return bool(getattr(AutoConfig.from_pretrained(folder), OUTCOME_KEY, False))
+    config = AutoConfig.from_pretrained(folder)
+    return bool(getattr(config, FINAL_KEY, False) or getattr(config, OUTCOME_KEY, False))
 
 
 def _start_neutral(model: Any, tag: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from verl_sql.generation.token_classifier import VllmTokenClassifier
 from verl_sql.prm.encoding import encode_many, tag_id
-from verl_sql.prm.model import CORRECT, is_outcome_model
+from verl_sql.prm.model import CORRECT, reads_final
 from verl_sql.prm.served import ServedPRM
 
 Encoded = tuple[list[int], list[int]]
@@ -20,7 +20,7 @@ class StepScorer(Protocol):
     """A reward model that is loaded.
 
     The classes here also have `score_final`: whether the model wants chains rendered with their final query, as an
-    outcome model does (its checkpoint says so).
+    outcome model does, or a process reward model trained with `score_final` (the checkpoint says so).
     """
 
     def score(self, texts: Sequence[str]) -> list[list[float]]:
@@ -46,7 +46,7 @@ class TransformersScorer:
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         tag_id(self._tokenizer)
-        self.score_final = is_outcome_model(folder)
+        self.score_final = reads_final(folder)
         self._model = AutoModelForTokenClassification.from_pretrained(folder, dtype="float32").to(self._device).eval()
         self._batch_tokens = batch_tokens
 
@@ -89,7 +89,7 @@ class VllmScorer:
 
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         tag_id(self._tokenizer)
-        self.score_final = is_outcome_model(folder)
+        self.score_final = reads_final(folder)
         self._classifier = VllmTokenClassifier(str(folder), **engine)
 
     def score(self, texts: Sequence[str]) -> list[list[float]]:
@@ -115,7 +115,7 @@ class EndpointScorer:
 
         reads = AutoTokenizer.from_pretrained(tokenizer)
         tag_id(reads)
-        self.score_final = (Path(tokenizer) / "config.json").is_file() and is_outcome_model(tokenizer)
+        self.score_final = (Path(tokenizer) / "config.json").is_file() and reads_final(tokenizer)
         self._served = ServedPRM(base_url if "://" in base_url else f"http://{base_url}", reads, model=model, **options)
 
     def score(self, texts: Sequence[str]) -> list[list[float]]:

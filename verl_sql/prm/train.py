@@ -34,7 +34,11 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     held = report["held_out"]
     if not held:
         return ["no question was held out"]
-    rows = [("all steps", held), *((f"step {position}", own) for position, own in held["by_position"].items())]
+    rows = [
+        ("final query" if report["outcome"] else "all steps", held),
+        *((f"step {position}", own) for position, own in held["by_position"].items()),
+    ]
+    rows += [("final query", held["final_query"])] if "final_query" in held else []
     shown = [
         f"{name}: {own['steps']} held-out steps, {_percent(own['correct'])} correct, AUC {_number(own['auc'])}, "
         f"accuracy {_percent(own['accuracy'])}, calibration error {_number(own['calibration_error'])}"

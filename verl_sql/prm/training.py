@@ -15,7 +15,7 @@ from typing import Any
 
 from verl_sql.prm.encoding import encode_many
 from verl_sql.prm.label_files import Record, read_labels
-from verl_sql.prm.metrics import ScoredStep, position_means, report
+from verl_sql.prm.metrics import FINAL, ScoredStep, position_means, report
 from verl_sql.prm.model import CORRECT, init_prm
 from verl_sql.prm.progress import Progress
 from verl_sql.prm.rendering import STEP_TAG
@@ -37,6 +37,8 @@ class PrmTraining:
         labels: JSON lines of data_prep/prm_labels.py.
         out: folder of the trained model; transformers and vLLM load it, `prm_report.json` lies in it.
         outcome: train an outcome model.
+        score_final: show the final query, too, and learn the chain's outcome at its tag, as if it were a step. The
+            paper does not; for chains whose final query does much of the work.
         soft: learn the share of right completions instead of "at least one was right" (labels made with `exact`).
         held_out: share of the questions that only the report sees.
         max_length: tokens of the longest chain; longer ones are left out and counted.
@@ -50,6 +52,7 @@ class PrmTraining:
     labels: Path
     out: Path
     outcome: bool = False
+    score_final: bool = False
     soft: bool = False
     held_out: float = 0.1
     max_length: int = 4096
@@ -66,7 +69,8 @@ class Chains:
     Attributes:
         rows: for each chain `input_ids` and `targets`, both of its length T; a target is P(correct) at a tag with a
             label, MASKED everywhere else.
-        tags: for each chain the (position in the chain from 1, token position, hard label) of its labelled tags.
+        tags: for each chain the (position in the chain from 1 or FINAL, token position, hard label) of its labelled
+            tags.
         too_long: chains that were left out.
     """
 
@@ -89,7 +93,9 @@ def train(settings: PrmTraining) -> dict[str, Any]:
 
     try:
         records = list(read_labels(settings.labels))
-        model, tokenizer = init_prm(settings.policy, outcome=settings.outcome, dtype=settings.dtype)
+        model, tokenizer = init_prm(
+            settings.policy, outcome=settings.outcome, score_final=settings.score_final, dtype=settings.dtype
+        )
     except (FileNotFoundError, ValueError) as error:
         raise TrainingError(str(error)) from error
     learnt, held = split_by_question(records, settings.held_out, int(settings.training.get("seed", 0)))
@@ -120,11 +126,11 @@ def encode_records(tokenizer: Any, records: Sequence[Record], settings: PrmTrain
     """Records as the model reads them; those without any label are left out, too."""
     chosen = [(record, targets(record, settings)) for record in records]
     chosen = [(record, own) for record, own in chosen if any(target is not None for target, _ in own)]
-    texts = [record["outcome_text" if settings.outcome else "text"] for record, _ in chosen]
+    texts = [record["outcome_text" if settings.outcome or settings.score_final else "text"] for record, _ in chosen]
     rows: list[dict[str, list[Any]]] = []
     tags: list[list[tuple[int, int, int]]] = []
     too_long = 0
-    for (ids, positions), (_, own) in zip(encode_many(tokenizer, texts), chosen, strict=True):
+    for (ids, positions), (record, own) in zip(encode_many(tokenizer, texts), chosen, strict=True):
         if len(ids) > settings.max_length:
             too_long += 1
             continue
@@ -133,7 +139,8 @@ def encode_records(tokenizer: Any, records: Sequence[Record], settings: PrmTrain
         for number, (at, (target, label)) in enumerate(zip(positions, own, strict=True), 1):
             if target is not None:
                 values[at] = target
-                marked.append((number, at, label))
+                is_step = not settings.outcome and number <= len(record["steps"])
+                marked.append((number if is_step else FINAL, at, label))
         rows.append({"input_ids": ids, "targets": values})
         tags.append(marked)
     return Chains(rows, tags, too_long)
@@ -144,16 +151,19 @@ def targets(record: Record, settings: PrmTraining) -> list[tuple[float | None, i
 
     The outcome model's text ends with the final query's tag, except for a query without CTE, which is that itself.
     """
-    steps = record["steps"]
+    steps = [_target(step, settings.soft) for step in record["steps"]]
+    outcome = [(float(record["outcome"]), record["outcome"])]
+    has_final = record["outcome_text"].count(STEP_TAG) > len(steps)
     if settings.outcome:
-        tags = record["outcome_text"].count(STEP_TAG)
-        return [(None, 0)] * (tags - 1) + [(float(record["outcome"]), record["outcome"])]
-    hard = [(None if step["label"] is None else float(step["label"]), step["label"] or 0) for step in steps]
-    if not settings.soft:
-        return hard
-    return [
-        (None if step["label"] is None else step["value"], label) for step, (_, label) in zip(steps, hard, strict=True)
-    ]
+        return [(None, 0)] * (len(steps) - 1 + has_final) + outcome
+    return [*steps, *outcome] if settings.score_final and has_final else steps
+
+
+def _target(step: Mapping[str, Any], soft: bool) -> tuple[float | None, int]:
+    """(target, hard label) of one step."""
+    if step["label"] is None:
+        return None, 0
+    return (step["value"] if soft else float(step["label"])), step["label"]
 
 
 def tag_loss(logits: Any, targets: Any) -> Any:
@@ -256,7 +266,7 @@ def _check(chains: Chains, settings: PrmTraining) -> None:
 def _told(chains: Chains, means: Mapping[int, float]) -> dict[str, Any]:
     """Size and balance of the training set."""
     labels = [label for _, label in chains.labelled()]
-    balance = {str(position): round(mean, 4) for position, mean in means.items()}
+    balance = {str(position or "final"): round(mean, 4) for position, mean in means.items()}
     return {
         "chains": len(chains.rows),
         "steps": len(labels),
