@@ -152,10 +152,10 @@ def targets(record: Record, settings: PrmTraining) -> list[tuple[float | None, i
     The outcome model's text ends with the final query's tag, except for a query without CTE, which is that itself.
     """
     steps = [_target(step, settings.soft) for step in record["steps"]]
-    outcome = [(float(record["outcome"]), record["outcome"])]
+    outcome: list[tuple[float | None, int]] = [(float(record["outcome"]), record["outcome"])]
     has_final = record["outcome_text"].count(STEP_TAG) > len(steps)
     if settings.outcome:
-        return [(None, 0)] * (len(steps) - 1 + has_final) + outcome
+        return [*[(None, 0)] * (len(steps) - 1 + has_final), *outcome]
     return [*steps, *outcome] if settings.score_final and has_final else steps
 
 
