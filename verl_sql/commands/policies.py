@@ -62,8 +62,8 @@ def read_run(text: str, split: str | None) -> "Policy":
 
 def markdown(table: Mapping[str, Any]) -> Iterator[str]:
     """The lines of the Markdown tables: accuracy, changes against the first policy, tests of choices, quadrants."""
-    yield f"Execution accuracy in percent, {table['questions']} questions of {table['seeds']} seeds, 95 % intervals"
-    yield "(in brackets the seeds one by one)."
+    seeds = f" of {table['seeds']} seeds, in brackets the seeds one by one" if table["seeds"] > 1 else ""
+    yield f"Execution accuracy in percent with 95 % intervals, {table['questions']} questions{seeds}."
     yield ""
     yield from _accuracies(table)
     if table["against_first"]:
