@@ -89,7 +89,7 @@ def build_dataset(
         Catalog(dataset.db_root)
     fingerprint = settings.fingerprint(dataset.name, *(_identity(file) for file in dataset.files))
     parts = folder / ".parts" / fingerprint
-    job = PrepareJob(settings, dataset.db_root, dataset.tables)
+    job = PrepareJob(settings, dataset.db_root, dataset.tables).anywhere()
     duplicates = DuplicateFilter()
     reports: dict[str, Any] = {}
     for split, read in dataset.splits.items():

@@ -1,8 +1,9 @@
 """The preparation of questions as a job that can be spread: batches of candidates in, their decisions as text out."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verl_sql.database.catalog import Catalog
@@ -24,6 +25,14 @@ class PrepareJob:
     settings: Settings
     db_root: Path | None
     tables: Path | None
+
+    def anywhere(self) -> "PrepareJob":
+        """The same with whole paths, since it may be opened in another working folder."""
+        s = self.settings
+        template = os.path.abspath(s.template) if s.template.endswith(".jinja") else s.template
+        settings = replace(s, template=template, replies=os.path.abspath(s.replies) if s.replies else None)
+        root, tables = (path.absolute() if path else None for path in (self.db_root, self.tables))
+        return PrepareJob(settings, root, tables)
 
     @contextmanager
     def open(self, workers: int, hands: int) -> Iterator[Callable[[Sequence[Candidate]], Decided]]:

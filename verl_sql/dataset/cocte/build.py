@@ -72,7 +72,7 @@ def convert_file(
     Catalog(root)
     parts = out.parent / ".cocte" / _fingerprint(source, settings)
     report = _Report()
-    files = _decide(source, parts, ConvertJob(settings, Path(root)), workers, ray_address)
+    files = _decide(source, parts, ConvertJob(settings, Path(root).absolute()), workers, ray_address)
     write_rows(out, _converted(source, files, settings, report), RL_SCHEMA)
     written = {"source": source.name, "settings": settings.as_dict(), **report.as_dict()}
     _write(out.with_suffix(".cocte.json"), json.dumps(written, indent=1, ensure_ascii=False) + "\n")
