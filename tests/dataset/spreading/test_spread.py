@@ -151,8 +151,7 @@ def test_a_ray_cluster_gives_the_same_bytes(bird_root: Path, tmp_path: Path, mon
         ray.shutdown()
 
 
-@pytest.mark.long
-def test_no_cluster_there(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    with pytest.raises(SpreadError, match=r"no Ray cluster at 127\.0\.0\.1:9"):
-        cluster_hands(PrepareJob(Settings(), None, None), "127.0.0.1:9", 1)
+def test_no_cluster_there() -> None:
+    for address in ("127.0.0.1:9", "ray://127.0.0.1:9"):
+        with pytest.raises(SpreadError, match=rf"no Ray cluster at {address}: "):
+            cluster_hands(PrepareJob(Settings(), None, None), address, 1)

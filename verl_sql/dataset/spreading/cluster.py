@@ -4,11 +4,13 @@ The machines see the same databases under the same paths and have this package i
 started again elsewhere with the part it had.
 """
 
+import socket
 from typing import Any
 
 from verl_sql.dataset.spreading.job import Job, LateWork, SpreadError
 
 RESTARTS = 3
+KNOCK_SECONDS = 10.0
 
 
 class ClusterHand:
@@ -63,6 +65,7 @@ def cluster_hands(job: Job, address: str, workers: int | None) -> list[ClusterHa
     Raises:
         SpreadError: Ray is not installed, or there is no cluster.
     """
+    _knock(address)
     try:
         import ray
     except ImportError as error:
@@ -73,3 +76,14 @@ def cluster_hands(job: Job, address: str, workers: int | None) -> list[ClusterHa
         raise SpreadError(f"no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
     count = workers or int(ray.cluster_resources().get("CPU", 1))
     return [ClusterHand(ray, job, count) for _ in range(count)]
+
+
+def _knock(address: str) -> None:
+    """See that somebody listens at `host:port`; Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # `auto` and the like: Ray finds out at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise SpreadError(f"no Ray cluster at {address}: {error}") from None
