@@ -71,10 +71,12 @@ write_rollouts() {
 }
 
 sample_rollouts() {
+  local file
   if [ -n "$ROLLOUTS" ]; then
     read -ra rollouts <<<"$ROLLOUTS"
     mapfile -t rollouts < <(realpath "${rollouts[@]}")
-    rollout_inputs=("${rollouts[@]/#/rollouts=@}")
+    rollout_inputs=()
+    for file in "${!rollouts[@]}"; do rollout_inputs+=("rollouts.$file=@${rollouts[file]}"); done
     return
   fi
   stage rollouts write_rollouts "${data_inputs[@]}" "model=$(reference "$MODEL")" "prm=$(reference "$PRM")" "mode=$MODE" \
