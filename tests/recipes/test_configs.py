@@ -111,6 +111,7 @@ def test_ppo_forms(name: str) -> None:
     cpu = composed(f"+recipe={name}", "+preset=cpu", f"+small={name}", "+ppo=critic_cpu")
     assert cpu.critic.fsdp.mixed_precision.param_dtype == "fp32"
     assert cpu.critic.model.use_remove_padding is False
+    assert cpu.critic.model.override_config.attn_implementation == "sdpa"
     assert cpu.critic.ppo_mini_batch_size == cpu.data.train_batch_size
 
 
