@@ -22,6 +22,9 @@ KL_COEFFICIENT = "verl_sql_kl_loss_coef"
 STEP_FIELD = "verl_sql_step_ids"
 """Field of a batch, nested as the responses are: the step of each token, −1 outside."""
 
+STEP_RATIO = "verl_sql_step_ratio"
+"""The policy loss below, as `actor_rollout_ref.actor.policy_loss.loss_mode` names it."""
+
 _steps: ContextVar[Tensor | None] = ContextVar("verl_sql_steps", default=None)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from verl.trainer.ppo.core_algos import register_adv_est, register_policy_loss
 
 from verl_sql.integration import step_advantage
-from verl_sql.integration.actor_loss import step_ratio_loss
+from verl_sql.integration.actor_loss import STEP_RATIO, step_ratio_loss
 from verl_sql.integration.step_advantage import StepCredit
 from verl_sql.integration.step_batch import Needs, StepRows, group_numbers, step_credit
 
@@ -110,4 +110,4 @@ def _plain(rewards_R: Tensor, groups_R: Tensor, mask_RT: Tensor, credit: StepCre
     return step_advantage.grpo(rewards_R, groups_R, mask_RT, credit, _by_std(config))
 
 
-register_policy_loss("verl_sql_step_ratio")(step_ratio_loss)
+register_policy_loss(STEP_RATIO)(step_ratio_loss)

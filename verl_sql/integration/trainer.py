@@ -18,7 +18,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
-from verl_sql.integration.actor_loss import KL_COEFFICIENT, STEP_FIELD
+from verl_sql.integration.actor_loss import KL_COEFFICIENT, STEP_FIELD, STEP_RATIO
 from verl_sql.integration.estimators import STEP_ESTIMATORS, check_config, steps_of_batch
 from verl_sql.integration.kl_schedule import KLSchedule
 from verl_sql.integration.reward_metrics import group_metrics, lost_share, reward_metrics
@@ -107,21 +107,23 @@ class StepCreditMixin:
             batch = super()._compute_advantage(batch, metrics)  # type: ignore[misc]
         sent = _read(batch, "responses", "response_mask", "advantages")
         metrics.update(step_metrics(rows, [line.tolist() for line in sent["advantages"].unbind()]))
-        self._send_steps(batch, rows, sent)
         self._dump(batch, rows, sent)
-        return batch
+        return self._with_steps(batch, rows, sent)
 
-    def _send_steps(self, batch: KVBatchMeta, rows: StepRows, sent: TensorDict) -> None:
-        """Put the steps of the tokens into the batch, for the policy loss that takes a ratio a step."""
+    def _with_steps(self, batch: KVBatchMeta, rows: StepRows, sent: TensorDict) -> KVBatchMeta:
+        """The batch with the steps of its tokens, for the policy loss that takes a ratio a step.
+
+        A batch names the fields that a worker gets, so it is the one that the queue gives back.
+        """
         loss = self.config.actor_rollout_ref.actor.get("policy_loss") or {}
-        if loss.get("loss_mode") != "verl_sql_step_ratio":
-            return
+        if loss.get("loss_mode") != STEP_RATIO:
+            return batch
         lengths = [len(line) for line in sent["responses"].unbind()]
         step_RT = step_credit(rows, max(lengths)).step_RT
         lines = [line[:length] for line, length in zip(step_RT, lengths, strict=True)]
         nested = torch.nested.as_nested_tensor(lines, layout=torch.jagged)
         fields = TensorDict({STEP_FIELD: nested}, batch_size=len(lines))
-        tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+        return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 
     def _dump(self, batch: KVBatchMeta, rows: StepRows, sent: TensorDict) -> None:
         """Write the batch as the actor gets it, if a folder is named."""
