@@ -40,6 +40,7 @@ def test_as_peft_merges(tmp_path: Path) -> None:
     folder = tmp_path / "step/huggingface"
     folder.mkdir(parents=True)
     config.architectures = ["Qwen2ForCausalLM"]
+    config.dtype = "bfloat16"  # as verl leaves it
     config.save_pretrained(folder)
     state = {name: tensor.contiguous() for name, tensor in model.state_dict().items() if "lm_head" not in name}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
@@ -47,7 +48,9 @@ def test_as_peft_merges(tmp_path: Path) -> None:
     keep_policy(tmp_path / "step", tmp_path / "policy")
     asked = torch.tensor([[1, 2, 3]])
     wanted = model.merge_and_unload()(asked).logits
-    found = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "policy")(asked).logits
+    policy = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "policy")
+    found = policy(asked).logits
+    assert policy.dtype == torch.float32
     assert torch.allclose(found, wanted, atol=1e-5)
 
 

@@ -67,6 +67,16 @@ def _write_merged(source: Path, out: Path, scale: float) -> None:
     for file in source.iterdir():
         if "safetensors" not in file.name:
             shutil.copy(file, out / file.name)
+    _tell_type(out / "config.json", str(next(iter(plain.values())).dtype).removeprefix("torch."))
+
+
+def _tell_type(config: Path, name: str) -> None:
+    """Write the weights' type into a config: beside adapters, verl says bfloat16 whatever they are."""
+    content = json.loads(config.read_text(encoding="utf-8"))
+    for key in ("dtype", "torch_dtype"):
+        if key in content:
+            content[key] = name
+    config.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
