@@ -145,6 +145,11 @@ def test_a_ray_cluster_gives_the_same_bytes(bird_root: Path, tmp_path: Path, mon
         address = context.address_info["gcs_address"]
         build_dataset(dataset(bird_root), Settings(), tmp_path / "cluster", ray_address=address)
         assert digests(tmp_path / "one") == digests(tmp_path / "cluster")
+        script = Path(__file__).parents[3] / "data_prep/bird.py"
+        command = [sys.executable, str(script), f"source={bird_root}", f"ray_address={address}"]
+        done = subprocess.run([*command, f"out={tmp_path}/script"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "script/train.parquet").read_bytes() == (tmp_path / "one/train.parquet").read_bytes()
         with pytest.raises(FileNotFoundError, match="nosuch"):
             list(in_order(cluster_hands(PrepareJob(Settings(template="nosuch"), None, None), address, 1), [[]]))
     finally:
