@@ -34,7 +34,8 @@ class Candidate:
         status: how running it ended (`verl_sql.database.execution.Status`), or NO_ANSWER.
         digest: of its result as a set of rows (bird_set), empty unless it executes.
         n_steps: whole steps of its chain.
-        step_scores: P(correct) of each step by the process reward model; None where it was not asked.
+        step_scores: P(correct) of each step by the process reward model, and of the final query by a model that scores
+            it like a step; None where it was not asked.
         outcome_score: P(correct) of the whole by the outcome reward model; None where it was not asked.
         right: whether its result equals the gold's as a set of rows (OR of the paper).
         finished: False when the length limit cut the text.
