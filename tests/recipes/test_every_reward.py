@@ -33,7 +33,7 @@ class Case:
 
 
 CASES = {
-    "reward_sql": Case("reward_sql", "reward_sql_grpo"),
+    "reward_sql": Case("reward_sql", "reward_sql_grpo", variables={"MODE": "rule_or", "N": "0"}),
     "reasoning_sql": Case("reasoning_sql", "reasoning_sql_grpo"),
     "think2sql": Case("think2sql", "think2sql_grpo"),
     "tabular_reasoning": Case("tabular_reasoning", "tabular_reasoning_grpo"),
