@@ -23,7 +23,7 @@ def test_spider_dev_counts(shared_dir: Path, tmp_path: Path) -> None:
     dev = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["splits"]["dev"]
     counts = {reason: entry["count"] for reason, entry in dev["flagged"].items()}
     assert (dev["questions"], dev["kept"], dev["dropped"]) == (972, 972, {})
-    assert counts == {"gold_empty": 49, "gold_null": 2, "tied_limit": 42, "nested_tie": 4}
+    assert counts == {"gold_empty": 49, "gold_null": 2, "tied_limit": 42, "nested_tie": 4, "float_sum": 9}
     assert missing_columns(tmp_path / "dev.parquet", RL_SCHEMA) == []
 
 

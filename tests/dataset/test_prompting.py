@@ -13,7 +13,9 @@ EXAMPLE = Example("bird", "dev", "0", "d", QUESTION, "hint: <b>", "SELECT 1")
 
 
 def test_bundled_templates() -> None:
-    assert template_names() == ["compact", "reasoning_sql", "reward_sql", "table_qa", "tabular", "think2sql"]
+    single_turn = ["compact", "reasoning_sql", "reward_sql", "table_qa", "tabular", "think2sql"]
+    turns = ["compact_tools", "progress_sql", "retoolsql"]
+    assert template_names() == sorted(single_turn + turns)
 
 
 @pytest.mark.parametrize("name", template_names())
