@@ -110,7 +110,7 @@ def test_the_gain_of_each_stage_is_in_the_summary(finished: Path) -> None:
     assert summary["best_of_n"]["questions"] == 24
     assert set(summary["best_of_n"]["accuracy"]) == {"self_consistency", "prm_mean", "oracle"}
     assert (finished / "stages.png").stat().st_size > 10_000
-    assert len((finished / "best_of_n" / "candidates.jsonl").read_text().splitlines()) == 24
+    assert len((finished / "best_of_n" / "candidates.jsonl").read_text().splitlines()) == 24 * (1 + 2)  # one greedy
 
 
 @pytest.mark.trainer
