@@ -81,6 +81,7 @@ def _labeller(values: Mapping[str, Any], settings: Labelling) -> Labeller:
         cut = token_cut(AutoTokenizer.from_pretrained(folder))
 
     def label(block: Sequence[LabelQuestion]) -> tuple[list[Record], LabelCounts]:
+        """The records of a block that are kept, and its counts."""
         records, counts = label_questions(block, sampler, executor, settings, cut)
         kept = _diverse(records, values["diversity"])
         counts.left_out["alike"] += len(records) - len(kept)
