@@ -56,6 +56,7 @@ setup(
         "cpu": VERSIONS["requirements"]("cpu"),
         "gpu": VERSIONS["requirements"]("gpu"),
         "flash": [VERSIONS["FLASH_ATTENTION"]],
+        "dpo": [VERSIONS["TRL"]],
         "judge": ["openai>=1.50"],
         "dev": DEV,
     },

@@ -233,12 +233,23 @@ def show_ratios(results: dict[str, Run]) -> None:
 # --- growth ---
 
 
-def grow_workers(pairs: Sequence[Pair]) -> None:
-    """Bulk scoring with 1, 2, 4, … processes, up to the number of CPUs, but at least 2."""
-    workers = 1
-    while workers <= max(2, multiprocessing.cpu_count()):
-        show(f"workers = {workers}", compare_paths(("naive", "floor", "bulk"), pairs, workers, 1))
-        workers *= 2
+def grow_workers(pairs: Sequence[Pair], rounds: int = 5) -> None:
+    """Each path with 1, 2, 4, … processes, up to the number of CPUs, but at least 2; wall-clock time against one.
+
+    The best rounds are those in which the machine had the most CPUs to give; the naive path's processes share nothing,
+    so its ratio is what the machine itself allows.
+    """
+    counts = [2**k for k in range(max(2, multiprocessing.cpu_count()).bit_length())]
+    walls: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for name in ("naive", "floor", "bulk"):
+            for workers in counts:
+                walls[name, workers].append(measure(PATHS[name], pairs, workers).wall)
+    print(f"\nprocesses, {rounds} rounds: times as fast as one, best rounds (median of the rounds' ratios)")
+    for name, workers in walls:
+        one, many = walls[name, 1], walls[name, workers]
+        median = statistics.median(a / b for a, b in zip(one, many, strict=True))
+        print(f"  {name:<15}{workers:>7}{min(one) / min(many):>9.2f} ({median:.2f})", flush=True)
 
 
 def grow_group(pairs: Sequence[Pair], questions: int = 100) -> None:

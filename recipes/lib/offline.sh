@@ -127,7 +127,7 @@ show_offline() {
 need_trl() {
   local pin
   if "$PY" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("trl") is None)'; then return; fi
-  pin=$("$PY" -c 'from verl_sql.integration.dpo import TRL; print(TRL)')
+  pin=$("$PY" -c 'from verl_sql.integration.versions import TRL; print(TRL)')
   echo "verl_sql: installing $pin into $VENV"
   "$VENV/bin/uv" pip install --quiet --python "$PY" "$pin" ||
     fail "DPO needs TRL and it could not be installed (see above): with a package index within reach, run" \

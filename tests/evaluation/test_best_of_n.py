@@ -51,7 +51,7 @@ def test_summary_by_hand(finished: Run) -> None:
     right = {name: int(one["right"]) for name, one in found["accuracy"].items()}
     assert right == {
         "greedy": 1, "first_executable": 1, "self_consistency": 1, "outcome_model": 1, "prm_mean": 1, "prm_min": 1,
-        "prm_product": 1, "prm_last": 1, "oracle": 2,
+        "prm_product": 1, "prm_last": 1, "outcome_vote": 1, "prm_vote": 1, "oracle": 2,
     }  # fmt: skip
     assert found["sample_accuracy"] == pytest.approx((3 + 1 + 0) / 12)
     # one sample of four: 3/4, 1/4 and 0 right; two: 1 - 0, 1 - C(3,2)/C(4,2), 0

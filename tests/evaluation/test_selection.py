@@ -1,13 +1,14 @@
 """Selectors on candidates worked out by hand, and what must hold for any candidates."""
 
 from collections.abc import Sequence
+from math import fsum
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verl_sql.evaluation.candidates import Candidate
-from verl_sql.evaluation.selection import ORACLE, SELECTORS, Selector, available
+from verl_sql.evaluation.selection import ORACLE, SELECTORS, Ranking, Selector, available
 
 A, B, C = "a", "b", "c"
 
@@ -38,6 +39,8 @@ CHOSEN = {
     "prm_min": 3,
     "prm_product": 3,
     "prm_last": 4,
+    "outcome_vote": 2,  # B has 1.2, A 0.2, C 0.9
+    "prm_vote": 2,  # B 1.12, A 0.27, C 0.256
     "oracle": 2,
 }
 
@@ -72,6 +75,12 @@ def test_a_chain_without_steps_is_taken_last() -> None:
     bare = ran(A, [], right=True)
     for name in ("prm_mean", "prm_min", "prm_product", "prm_last"):
         assert next(s for s in SELECTORS if s.name == name).choose([bare, ran(B, [0.01])]) == 1
+
+
+def test_a_weighed_vote_is_no_ranking_and_no_count() -> None:
+    voters = [ran(A, [0.4]), ran(A, [0.4]), ran(A, [0.4]), ran(B, [0.9]), ran(B, [0.8]), ran(C, [0.95])]
+    chosen = {s.name: s.choose(voters) for s in SELECTORS}
+    assert (chosen["self_consistency"], chosen["prm_mean"], chosen["prm_vote"]) == (0, 5, 3)
 
 
 def test_selectors_without_their_scores_are_not_available() -> None:
@@ -114,6 +123,6 @@ def worth(selector: Selector, chosen: Candidate, candidates: list[Candidate]) ->
     """What the selector looks at: votes or score; -2 for a candidate that does not execute."""
     if not chosen.executes:
         return -2.0
-    if selector.name == "self_consistency":
-        return sum(candidate.executes and candidate.digest == chosen.digest for candidate in candidates)
-    return selector.score(chosen)  # type: ignore[union-attr]
+    if isinstance(selector, Ranking):
+        return selector.score(chosen)
+    return fsum(selector.weight(c) for c in candidates if c.executes and c.digest == chosen.digest)

@@ -23,6 +23,8 @@ LABELS = {
     "prm_min": "PRM, least step",
     "prm_product": "PRM, product of steps",
     "prm_last": "PRM, last step",
+    "outcome_vote": "outcome model's votes",
+    "prm_vote": "PRM's votes",
     "oracle": "oracle (pass@n)",
 }
 TABLE_WIDTH = 100

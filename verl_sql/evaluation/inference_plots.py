@@ -12,7 +12,9 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "prm_min": ("PRM, min", {"color": "#6ea6dd", "linewidth": 1}),
     "prm_product": ("PRM, product", {"color": "#9dc3e6", "linewidth": 1}),
     "prm_last": ("PRM, last step", {"color": "#c5d9ee", "linewidth": 1}),
+    "prm_vote": ("PRM's votes", {"color": "#1f5fa8", "linestyle": ":"}),
     "outcome_model": ("outcome model", {"color": "#d9772b"}),
+    "outcome_vote": ("outcome model's votes", {"color": "#d9772b", "linestyle": ":"}),
     "self_consistency": ("self-consistency", {"color": "#3a8f4d"}),
     "first_executable": ("first executable", {"color": "#b9b9b9"}),
 }

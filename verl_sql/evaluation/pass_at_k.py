@@ -10,7 +10,7 @@ from itertools import combinations
 from math import comb, fsum
 
 from verl_sql.evaluation.candidates import Candidate
-from verl_sql.evaluation.selection import Ranking, Selector, ballots, most_voted
+from verl_sql.evaluation.selection import Ranking, Selector
 
 MOST_SUBSETS = 100
 """Votes are counted over every subset up to so many of them, else over so many drawn ones."""
@@ -42,8 +42,10 @@ def expected_right(selector: Selector, candidates: Sequence[Candidate], n: int, 
     if isinstance(selector, Ranking):
         order = selector.order(candidates)
         return fsum(comb(total - 1 - r, n - 1) for r, i in enumerate(order) if candidates[i].right) / comb(total, n)
-    votes = ballots(candidates)
-    rights = [candidates[subset[most_voted([votes[i] for i in subset])]].right for subset in _subsets(total, n, seed)]
+    rights: list[bool] = []
+    for subset in _subsets(total, n, seed):
+        seen = [candidates[i] for i in subset]
+        rights.append(seen[selector.choose(seen)].right)
     return fsum(rights) / len(rights)
 
 

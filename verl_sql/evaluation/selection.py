@@ -10,13 +10,13 @@ ties, the candidate that came first wins, so that a choice never depends on anyt
 | `outcome_model` | the highest outcome score |
 | `prm_mean` | the highest mean step score: PR, the paper's choice |
 | `prm_min`, `prm_product`, `prm_last` | the highest least step score, product of them, score of the last step |
+| `outcome_vote`, `prm_vote` | as self-consistency; a vote weighs its outcome score, or the product of its step scores |
 | `oracle` | a right one if there is any: pass@n, what no selector can beat |
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import fsum, inf, prod
 
 from verl_sql.evaluation.candidates import Candidate
 
@@ -54,9 +54,15 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Voting:
-    """Self-consistency: the candidates that execute vote with their results (Wang et al. 2023, on result sets)."""
+    """The candidates that execute vote with their results (Wang et al. 2023, on result sets), each vote with a weight.
 
-    name: str = "self_consistency"
+    Attributes:
+        name: of the selector.
+        weight: of a candidate's vote, at least 0. Votes weighed by a reward model are those of Li et al. 2023.
+    """
+
+    name: str
+    weight: Callable[[Candidate], float]
 
     def choose(self, candidates: Sequence[Candidate]) -> int:
         """Position of the first candidate whose result has the most votes; of equal ones the one that came first.
@@ -65,22 +71,26 @@ class Voting:
             ValueError: there are no candidates.
         """
         _check(candidates)
-        return most_voted(ballots(candidates))
+        votes = [candidate.digest if candidate.executes else None for candidate in candidates]
+        return most_voted(votes, [self.weight(candidate) for candidate in candidates])
 
 
 Selector = Ranking | Voting
 
 
-def ballots(candidates: Sequence[Candidate]) -> list[str | None]:
-    """What each candidate votes for: the digest of its result, None where it does not execute."""
-    return [candidate.digest if candidate.executes else None for candidate in candidates]
+def most_voted(votes: Sequence[str | None], weights: Sequence[float] | None = None) -> int:
+    """Position of the first ballot of those that weigh most together; 0 when nobody votes.
 
-
-def most_voted(votes: Sequence[str | None]) -> int:
-    """Position of the first ballot of those that are most frequent; 0 when nobody votes."""
-    counts = Counter(vote for vote in votes if vote is not None)
-    most = max(counts.values(), default=0)
-    return next((position for position, vote in enumerate(votes) if vote is not None and counts[vote] == most), 0)
+    Args:
+        votes: what each votes for; None for no vote.
+        weights: of each vote; all alike by default.
+    """
+    shares: dict[str, list[float]] = {}
+    for vote, weight in zip(votes, weights or [1.0] * len(votes), strict=True):
+        if vote is not None:
+            shares.setdefault(vote, []).append(weight)
+    totals = {vote: fsum(own) for vote, own in shares.items()}  # exact, so that the order of votes decides nothing
+    return votes.index(max(totals, key=lambda vote: totals[vote])) if totals else 0
 
 
 def _steps(combine: Callable[[Sequence[float]], float]) -> Callable[[Candidate], float]:
@@ -105,6 +115,15 @@ def _outcome_score(candidate: Candidate) -> float:
     return -inf if candidate.outcome_score is None else candidate.outcome_score
 
 
+def _chance(candidate: Candidate) -> float:
+    """That all steps are right, were their scores independent; 0 without any step."""
+    return prod(candidate.step_scores) if candidate.step_scores else 0.0
+
+
+def _one(candidate: Candidate) -> float:
+    return 1.0
+
+
 def _as_they_came(candidate: Candidate) -> float:
     return 0.0
 
@@ -114,12 +133,14 @@ def _right(candidate: Candidate) -> float:
 
 
 FIRST_EXECUTABLE = Ranking("first_executable", _as_they_came)
-SELF_CONSISTENCY = Voting()
+SELF_CONSISTENCY = Voting("self_consistency", _one)
 OUTCOME_MODEL = Ranking("outcome_model", _outcome_score)
 PRM_MEAN = Ranking("prm_mean", _process_reward)
 PRM_MIN = Ranking("prm_min", _steps(min))
 PRM_PRODUCT = Ranking("prm_product", _steps(prod))
 PRM_LAST = Ranking("prm_last", _steps(_last))
+OUTCOME_VOTE = Voting("outcome_vote", lambda candidate: candidate.outcome_score or 0.0)
+PRM_VOTE = Voting("prm_vote", _chance)
 ORACLE = Ranking("oracle", _right)
 SELECTORS: tuple[Selector, ...] = (
     FIRST_EXECUTABLE,
@@ -129,20 +150,22 @@ SELECTORS: tuple[Selector, ...] = (
     PRM_MIN,
     PRM_PRODUCT,
     PRM_LAST,
+    OUTCOME_VOTE,
+    PRM_VOTE,
     ORACLE,
 )
 """In the order in which tables show them."""
 
 
 def available(candidates: Sequence[Candidate]) -> tuple[Selector, ...]:
-    """The selectors for which these candidates carry scores: without a PRM none of its four, and so on."""
+    """The selectors for which these candidates carry scores: without a PRM none of its five, and so on."""
     no_steps = any(candidate.step_scores is None for candidate in candidates)
     no_outcome = any(candidate.outcome_score is None for candidate in candidates)
 
     def usable(selector: Selector) -> bool:
         if selector.name.startswith("prm_"):
             return not no_steps
-        return selector is not OUTCOME_MODEL or not no_outcome
+        return not selector.name.startswith("outcome_") or not no_outcome
 
     return tuple(selector for selector in SELECTORS if usable(selector))
 

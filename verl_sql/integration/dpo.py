@@ -21,9 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from verl_sql.dataset.parquet import missing_columns, read_rows
 from verl_sql.dataset.sft.preference import PREFERENCE_SCHEMA
-
-TRL = "trl==1.16.0"
-"""The release that this was run with; its requirements are met by the training set, on CPU and GPU."""
+from verl_sql.integration.versions import TRL
 
 Pair = dict[str, list[dict[str, str]]]
 

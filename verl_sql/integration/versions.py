@@ -34,6 +34,9 @@ wrapt registers with verl's modules as they are imported."""
 FLASH_ATTENTION = "flash-attn==2.8.3"
 """verl 0.9.1's own pin; it is built on the machine against the installed torch (`--no-build-isolation`)."""
 
+TRL = "trl==1.16.0"
+"""The trainer of recipes/reward_sql_dpo.sh; what it needs besides comes with verl."""
+
 DROPPED_ON_CPU = ("torchvision", "torchaudio", "torchcodec", "triton")
 """CUDA builds on PyPI: torchvision's breaks `import verl.trainer.main_ppo` beside a CPU torch, and none is needed."""
 
