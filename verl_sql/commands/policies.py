@@ -15,6 +15,7 @@ HEADINGS = {
     "self_consistency": "self-consistency@{n}",
     "outcome_model": "outcome model@{n}",
     "prm_mean": "PRM@{n}",
+    "prm_vote": "PRM's votes@{n}",
     "oracle": "pass@{n}",
 }
 QUADRANTS = {"high_right": "+PR/+OR", "high_wrong": "+PR/−OR", "low_wrong": "−PR/−OR", "low_right": "−PR/+OR"}

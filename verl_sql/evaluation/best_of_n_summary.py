@@ -18,8 +18,8 @@ from verl_sql.evaluation.separation import separations
 from verl_sql.evaluation.statistics import mcnemar_exact, wilson_interval
 
 GREEDY = "greedy"
-COMPARED = (GREEDY, "self_consistency", "outcome_model", "prm_mean")
-"""The columns of the paper's Table 4, each compared with each."""
+COMPARED = (GREEDY, "self_consistency", "outcome_model", "prm_mean", "prm_vote")
+"""The columns of the paper's Table 4, and the PRM's votes; each is compared with each."""
 Chosen = Mapping[str, Sequence[Candidate]]
 """The answers that each way of choosing gives, one a question."""
 
