@@ -74,7 +74,7 @@ def run_alone(database: Path, sql: str) -> Execution:
 
 def ours(executor: Executor, groups: Sequence[Group]) -> list[list[str]]:
     """As `verl_sql.evaluation.judging` does it: different chains once, different prefixes once, in parallel."""
-    chains = [{query: split_chain(query) for query in group.queries} for group in groups]
+    chains = [{query: split_chain(query) for query in dict.fromkeys(group.queries)} for group in groups]
     items = [(group.database, chain) for group, known in zip(groups, chains, strict=True) for chain in known.values()]
     results = iter(execute_chains(executor, items))
     rendered = [{query: render_chain("", chain, next(results)).text for query, chain in own.items()} for own in chains]

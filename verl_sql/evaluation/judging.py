@@ -122,7 +122,7 @@ def execute_block(block: Block, judges: Judges) -> Executed:
     """Run every candidate and every step of its chain, and render the chains for those who will score them."""
     work, since = Work(), perf_counter()
     queries = [[extract_answer(c.text).sql or "" for c in completions] for _, completions in block]
-    chains = [{sql: split_chain(sql) for sql in group if sql} for group in queries]
+    chains = [{sql: split_chain(sql) for sql in dict.fromkeys(group) if sql} for group in queries]
     ran = _run(block, chains, judges)
     work.gold_failed = sum(not ran[_database(question), question.gold].ok for question, _ in block)
     results = _run_steps(block, chains, judges) if judges.models else []
