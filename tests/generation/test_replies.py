@@ -1,10 +1,8 @@
 """What counts as a reply, and remembering it."""
 
-from pathlib import Path
-
 import pytest
 
-from verl_sql.generation.replies import ReplyCache, UnusableReply, read_object
+from verl_sql.generation.replies import UnusableReply, read_object
 
 FORMS = {"reason": str, "correct": bool}
 
@@ -42,22 +40,3 @@ def test_usable(text: str) -> None:
 def test_unusable(text: str, why: str) -> None:
     with pytest.raises(UnusableReply, match=why):
         read_object(text, FORMS)
-
-
-def test_a_reply_is_remembered_by_model_and_chat(tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path)
-    chat = [{"role": "user", "content": "é"}]
-    key = cache.key("m", chat)
-    assert cache.get(key) is None
-    cache.put(key, "said")
-    assert ReplyCache(tmp_path).get(key) == "said"
-    assert len({key, cache.key("n", chat), cache.key("m", [{"role": "user", "content": "e"}])}) == 3
-
-
-@pytest.mark.parametrize("content", ['{"reply": "sai', "[]", '{"reply": 3}', ""])
-def test_a_damaged_file_counts_as_nothing(content: str, tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path)
-    key = cache.key("m", [])
-    cache.put(key, "said")
-    next(tmp_path.glob("*/*.json")).write_text(content, encoding="utf-8")
-    assert cache.get(key) is None

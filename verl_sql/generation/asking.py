@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from verl_sql.generation.asked import Asked, AskingError, Unusable
-from verl_sql.generation.replies import ReplyCache, UnusableReply, default_folder
+from verl_sql.generation.file_cache import FileCache
+from verl_sql.generation.replies import UnusableReply, default_folder
 from verl_sql.generation.sampler import Message
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Asker:
     def __init__(self, endpoint: Asked, folder: str | None = None) -> None:
         """Nothing is sent yet."""
         self.endpoint = endpoint
-        self.cache = ReplyCache(folder or default_folder())
+        self.cache = FileCache(folder or default_folder(), str)
         self._model = endpoint.model
         self._usable = self._useless = 0
 
@@ -75,7 +76,7 @@ class Asker:
 
     async def _one(self, client: AsyncOpenAI, model: str, slots: asyncio.Semaphore, question: Ask[T]) -> T | Unusable:
         """Remembered, or asked until a reply is usable or the tries are spent."""
-        key = self.cache.key(model, question.messages)
+        key = self.cache.key(model, list(question.messages))
         why = ""
         if (remembered := self.cache.get(key)) is not None:
             with contextlib.suppress(UnusableReply):  # remembered by a version that read more

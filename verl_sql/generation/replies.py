@@ -1,11 +1,9 @@
-"""Replies of a fixed form: one JSON object and nothing else; and those that were usable, remembered on disk."""
+"""Replies of a fixed form: one JSON object and nothing else; and where usable ones are remembered."""
 
-import hashlib
 import json
 import os
 import re
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,45 +39,6 @@ def read_object(text: str, forms: Mapping[str, type]) -> dict[str, Any]:
         if not isinstance(found[key], form):
             raise UnusableReply(f"{key} is no {form.__name__}: {body[:SHOWN]!r}")
     return found
-
-
-class ReplyCache:
-    """A folder of replies, one small JSON file each, keyed by the model and the chat; shared by many processes.
-
-    Args:
-        folder: made at the first write.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Nothing is read yet."""
-        self.folder = Path(folder)
-
-    @staticmethod
-    def key(model: str, messages: Sequence[Mapping[str, str]]) -> str:
-        """SHA-256 of model and chat, as canonical JSON."""
-        text = json.dumps([model, list(messages)], sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def get(self, key: str) -> str | None:
-        """The remembered text; None when there is none or its file is damaged."""
-        try:
-            found = json.loads(self._path(key).read_text(encoding="utf-8"))["reply"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return found if isinstance(found, str) else None
-
-    def put(self, key: str, reply: str) -> None:
-        """Remember a text; its file appears in one step."""
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"reply": reply}, file)
-        os.replace(draft, path)
-
-    def _path(self, key: str) -> Path:
-        """Where a key's file lies."""
-        return self.folder / key[:2] / f"{key}.json"
 
 
 def default_folder() -> str:

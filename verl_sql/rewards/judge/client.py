@@ -10,7 +10,7 @@ from typing import Any
 
 from openai import APIError, AsyncOpenAI
 
-from verl_sql.rewards.judge.cache import VerdictCache
+from verl_sql.generation.file_cache import FileCache
 from verl_sql.rewards.judge.config import JudgeConfig
 from verl_sql.rewards.judge.prompts import JudgeQuestion
 from verl_sql.rewards.judge.replies import UnusableReply, read_reply
@@ -28,7 +28,7 @@ class Judge:
     def __init__(self, config: JudgeConfig) -> None:
         """Start the loop; nothing is sent yet."""
         self.config = config
-        self.cache = VerdictCache(config.cache)
+        self.cache = FileCache(config.cache, float)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="judge", daemon=True).start()
         self._client = AsyncOpenAI(
@@ -61,7 +61,7 @@ class Judge:
     async def _verdict(self, question: JudgeQuestion) -> float:
         """Remembered, already being asked, or asked now: equal questions of a group cost one request."""
         messages = question.messages()
-        key = VerdictCache.key(await self._model_name(), str(question.kind), messages)
+        key = FileCache.key(await self._model_name(), str(question.kind), messages)
         remembered = self.cache.get(key)
         if remembered is not None:
             return remembered
@@ -83,7 +83,7 @@ class Judge:
                 why = f"{type(error).__name__}: {error}"
                 log.info("judge, try %d of %d: %s", attempt + 1, self.config.retries + 1, why)
                 continue
-            self.cache.put(key, value)
+            self.cache.put(key, float(value))
             return value
         raise JudgeError(f"no usable verdict from {self.config.base_url} after {self.config.retries + 1} tries: {why}")
 
