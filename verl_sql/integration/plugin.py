@@ -10,7 +10,7 @@ from types import ModuleType
 
 import wrapt
 
-from verl_sql.integration import cpu_platform
+from verl_sql.integration import cpu_platform, newer_trl
 
 _REGISTRARS = {
     "verl.trainer.ppo.v1.trainer_sync": "verl_sql.integration.trainer",
@@ -38,6 +38,8 @@ if cpu_platform.is_requested():
 for name in _REGISTRARS:
     wrapt.register_post_import_hook(_register_with, name)
 wrapt.register_post_import_hook(_inform_losses, _LOSSES)
+for name in newer_trl.ASKING:
+    wrapt.register_post_import_hook(newer_trl.install, name)
 
 
 def register() -> None:
