@@ -10,7 +10,7 @@
 # MODEL must be the cold-started policy by then, MAX_PROMPT_LENGTH set, train and db_root too (data.sh, sft.sh).
 declare -F cold_start >/dev/null || source "$(dirname "${BASH_SOURCE[0]}")/sft.sh" # grpo.sh may have done so
 LABELS=${LABELS:-}                   # a file of data_prep/prm_labels.py; made when empty
-LABEL_QUESTIONS=${LABEL_QUESTIONS:-} # the first so many training questions; all when empty, on a CPU 1500
+LABEL_QUESTIONS=${LABEL_QUESTIONS:-} # the first so many training questions; all when empty, on a CPU 1000
 LABEL_CHAINS=${LABEL_CHAINS:-8}      # chains a question
 LABEL_COMPLETIONS=${LABEL_COMPLETIONS:-8} # completions that must fail before a step is called wrong
 LABELLING=(${LABELLING:-})           # further keys for data_prep/prm_labels.py, say "labelling.budget=40 block=64"
@@ -34,7 +34,7 @@ label_inputs() {
     absolute LABELS
   fi
   if [ "$PROFILE" = cpu ]; then
-    : "${LABEL_QUESTIONS:=1500}" "${MAX_RESPONSE_LENGTH:=96}"
+    : "${LABEL_QUESTIONS:=1000}" "${MAX_RESPONSE_LENGTH:=96}"
     label_engine=(engine.dtype=float32 engine.enforce_eager=true engine.max_num_seqs=256)
   else
     : "${MAX_RESPONSE_LENGTH:=1024}"

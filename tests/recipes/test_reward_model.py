@@ -56,7 +56,7 @@ def test_what_is_started(name: str, profile: str, tmp_path: Path) -> None:
     assert (labels[0], training[0]) == ("prm_labels", name)
     asked = composed(ROOT / "data_prep" / "conf", "prm_labels", labels[3:])
     assert (asked.model, asked.source, asked.db_root) == (policy, "train.parquet", "/db")
-    assert (asked.engine.seed, asked.questions) == (3, 1500 if profile == "cpu" else None)
+    assert (asked.engine.seed, asked.questions) == (3, 1000 if profile == "cpu" else None)
     assert asked.engine.max_model_len == 100 + asked.labelling.sampling.max_tokens
     assert asked.out == f"{tmp_path}/prm_labels/labels.jsonl"
     at = training.index("verl_sql.prm.train") + 1
